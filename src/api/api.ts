@@ -1,0 +1,214 @@
+import { Type } from 'typebox';
+import { page, paging } from './common.ts';
+import { type Endpoint, type Input, type Reply, row } from './endpoint.ts';
+import { EventList, EventSchema, EventStream } from './events.ts';
+import { InputRequest, InputRequestList, RunInput } from './inputs.ts';
+import { Operation, OperationGet, OperationList } from './operations.ts';
+import { Project, ProjectCreate, ProjectDeletion, ProjectList, ProjectPatch } from './projects.ts';
+import { Empty, Run, RunAccepted, RunCreate, RunList, RunResult } from './runs.ts';
+import { Harness, Me, Model } from './server.ts';
+import { Session, SessionList } from './sessions.ts';
+import { Workspace, WorkspaceCreate, WorkspaceDelete, WorkspacePatch } from './workspaces.ts';
+
+const Paging = Type.Object(paging);
+const MiB = 1_048_576;
+
+/** Every operation of /v1 that exists, in the order of service.md section 4. */
+export const api = {
+  listProjects: row('GET /v1/projects', {
+    summary: 'List projects, newest first',
+    scope: 'projects:read',
+    query: ProjectList,
+    status: 200,
+    reply: page(Project),
+  }),
+  createProject: row('POST /v1/projects', {
+    summary: 'Create a project',
+    scope: 'projects:write',
+    body: ProjectCreate,
+    status: 201,
+    reply: Project,
+  }),
+  getProject: row('GET /v1/projects/{project_id}', {
+    summary: 'Get a project',
+    scope: 'projects:read',
+    status: 200,
+    reply: Project,
+  }),
+  updateProject: row('PATCH /v1/projects/{project_id}', {
+    summary: 'Change a project’s name, description or metadata, or take it out of the archive',
+    scope: 'projects:write',
+    body: ProjectPatch,
+    status: 200,
+    reply: Project,
+  }),
+  deleteProject: row('DELETE /v1/projects/{project_id}', {
+    summary: 'Archive a project once its runs have finished',
+    scope: 'projects:write',
+    status: 202,
+    reply: Operation,
+  }),
+  scheduleProjectDeletion: row('POST /v1/projects/{project_id}/deletion', {
+    summary: 'Schedule the permanent removal of an archived project',
+    scope: 'projects:write',
+    body: ProjectDeletion,
+    status: 202,
+    reply: Operation,
+  }),
+  cancelProjectDeletion: row('DELETE /v1/projects/{project_id}/deletion', {
+    summary: 'Take back a scheduled removal',
+    scope: 'projects:write',
+    status: 200,
+    reply: Project,
+  }),
+
+  listWorkspaces: row('GET /v1/projects/{project_id}/workspaces', {
+    summary: 'List the workspaces of a project, newest first',
+    scope: 'projects:read',
+    query: Paging,
+    status: 200,
+    reply: page(Workspace),
+  }),
+  createWorkspace: row('POST /v1/projects/{project_id}/workspaces', {
+    summary: 'Create a workspace',
+    scope: 'projects:write',
+    body: WorkspaceCreate,
+    status: 202,
+    reply: Operation,
+  }),
+  getWorkspace: row('GET /v1/workspaces/{workspace_id}', {
+    summary: 'Get a workspace',
+    scope: 'projects:read',
+    status: 200,
+    reply: Workspace,
+  }),
+  updateWorkspace: row('PATCH /v1/workspaces/{workspace_id}', {
+    summary: 'Rename a workspace or change its metadata',
+    scope: 'projects:write',
+    body: WorkspacePatch,
+    status: 200,
+    reply: Workspace,
+  }),
+  deleteWorkspace: row('DELETE /v1/workspaces/{workspace_id}', {
+    summary: 'Schedule the removal of a workspace',
+    scope: 'projects:write',
+    query: WorkspaceDelete,
+    status: 202,
+    reply: Operation,
+  }),
+  cancelWorkspaceDeletion: row('DELETE /v1/workspaces/{workspace_id}/deletion', {
+    summary: 'Take back a scheduled removal',
+    scope: 'projects:write',
+    status: 200,
+    reply: Workspace,
+  }),
+
+  listSessions: row('GET /v1/sessions', {
+    summary: 'List sessions, newest first',
+    scope: 'runs:read',
+    query: SessionList,
+    status: 200,
+    reply: page(Session),
+  }),
+  getSession: row('GET /v1/sessions/{session_id}', {
+    summary: 'Get a session',
+    scope: 'runs:read',
+    status: 200,
+    reply: Session,
+  }),
+
+  listRuns: row('GET /v1/runs', {
+    summary: 'List runs, newest first',
+    scope: 'runs:read',
+    query: RunList,
+    status: 200,
+    reply: page(Run),
+  }),
+  createRun: row('POST /v1/runs', {
+    summary: 'Start a run',
+    scope: 'runs:write',
+    body: RunCreate,
+    maxBytes: 8 * MiB,
+    status: 202,
+    reply: RunAccepted,
+  }),
+  getRun: row('GET /v1/runs/{run_id}', { summary: 'Get a run', scope: 'runs:read', status: 200, reply: Run }),
+  cancelRun: row('POST /v1/runs/{run_id}/cancel', {
+    summary: 'Ask a run to stop; asking again changes nothing',
+    scope: 'runs:write',
+    body: Empty,
+    status: 202,
+    reply: Run,
+  }),
+  submitRunInput: row('POST /v1/runs/{run_id}/input', {
+    summary: 'Answer a pending question of a run',
+    scope: 'runs:write',
+    body: RunInput,
+    maxBytes: 8 * MiB,
+    status: 202,
+    reply: Run,
+  }),
+  getRunResult: row('GET /v1/runs/{run_id}/result', {
+    summary: 'Get what came of a run, so far or for good',
+    scope: 'runs:read',
+    status: 200,
+    reply: RunResult,
+  }),
+  listRunEvents: row('GET /v1/runs/{run_id}/events', {
+    summary: 'Page through a run’s history, oldest first',
+    scope: 'runs:read',
+    query: EventList,
+    status: 200,
+    reply: page(EventSchema),
+  }),
+  streamRun: row('GET /v1/runs/{run_id}/stream', {
+    summary: 'Follow a run live as server-sent events',
+    scope: 'runs:read',
+    query: EventStream,
+    status: 200,
+    stream: true,
+  }),
+  listInputRequests: row('GET /v1/input-requests', {
+    summary: 'List questions to a person over all runs, newest first',
+    scope: 'runs:read',
+    query: InputRequestList,
+    status: 200,
+    reply: page(InputRequest),
+  }),
+
+  listOperations: row('GET /v1/operations', {
+    summary: 'List operations, newest first',
+    scope: null,
+    query: OperationList,
+    status: 200,
+    reply: page(Operation),
+  }),
+  getOperation: row('GET /v1/operations/{operation_id}', {
+    summary: 'Get an operation, or wait for its end',
+    scope: null,
+    query: OperationGet,
+    status: 200,
+    reply: Operation,
+  }),
+
+  getMe: row('GET /v1/me', { summary: 'Who is calling, and with which rights', scope: null, status: 200, reply: Me }),
+  listModels: row('GET /v1/models', {
+    summary: 'List the models that are known, with their prices',
+    scope: null,
+    query: Paging,
+    status: 200,
+    reply: page(Model),
+  }),
+  listHarnesses: row('GET /v1/harnesses', {
+    summary: 'List the harnesses, and which of them are installed',
+    scope: null,
+    query: Paging,
+    status: 200,
+    reply: page(Harness),
+  }),
+} as const satisfies Record<string, Endpoint>;
+
+export type Api = typeof api;
+export type OperationId = keyof Api;
+export type InputOf<Id extends OperationId> = Input<Api[Id]>;
+export type ReplyOf<Id extends OperationId> = Reply<Api[Id]>;

@@ -1,0 +1,68 @@
+import { Type, type Static } from 'typebox';
+import { input, Metadata, Name, named, nullable, resource, ResourceError, Time, Uuid } from './common.ts';
+
+export const WorkspaceSource = Type.Union([
+  Type.Object({ type: Type.Literal('empty') }, { additionalProperties: false }),
+  Type.Object(
+    {
+      type: Type.Literal('directory'),
+      path: Type.String({ minLength: 1, maxLength: 4096, pattern: '^/[^\\u0000]*$' }),
+      mode: Type.Enum(['in_place', 'worktree']),
+    },
+    { additionalProperties: false },
+  ),
+]);
+export type WorkspaceSource = Static<typeof WorkspaceSource>;
+
+export const Writer = named('Writer', {
+  kind: Type.Enum(['run', 'file', 'restore', 'sync']),
+  id: Uuid,
+  since: Time,
+});
+export type Writer = Static<typeof Writer>;
+
+export const WorkspaceGit = named('WorkspaceGit', {
+  branch: nullable(Type.String()),
+  base_branch: nullable(Type.String()),
+  base_commit: nullable(Type.String()),
+});
+
+export const Workspace = named(
+  'Workspace',
+  {
+    ...resource,
+    project_id: Uuid,
+    name: Type.String(),
+    status: Type.Enum(['provisioning', 'ready', 'restoring', 'deleting', 'deleted', 'failed']),
+    source: WorkspaceSource,
+    path: Type.String({ description: 'Where its files are on this machine.' }),
+    revision: Type.Integer({ description: 'Grows by one with each observed change of the tree.' }),
+    writer: nullable(Writer),
+    git: nullable(WorkspaceGit),
+    base_checkpoint_id: nullable(Uuid),
+    delete_after: nullable(Time),
+    error: nullable(ResourceError),
+    metadata: Metadata,
+  },
+  'An isolated tree of files that runs work in, one writer at a time.',
+);
+export type Workspace = Static<typeof Workspace>;
+
+export const WorkspaceCreate = input('WorkspaceCreate', {
+  name: Type.Optional(Name),
+  source: Type.Optional(WorkspaceSource),
+  metadata: Type.Optional(Metadata),
+});
+export type WorkspaceCreate = Static<typeof WorkspaceCreate>;
+
+export const WorkspacePatch = input('WorkspacePatch', {
+  name: Type.Optional(Name),
+  metadata: Type.Optional(Metadata),
+});
+export type WorkspacePatch = Static<typeof WorkspacePatch>;
+
+export const WorkspaceDelete = Type.Object({
+  after_seconds: Type.Optional(
+    Type.Integer({ minimum: 0, maximum: 31_536_000, default: 86_400, description: 'How long one may change one’s mind.' }),
+  ),
+});

@@ -1,0 +1,126 @@
+import type { EventDraft } from '../api/events.ts';
+import type { InputRequest } from '../api/inputs.ts';
+import type { FileChange, Isolation, OnInput, PermissionMode, RunErrorCode, StopReason, TerminalStatus } from '../api/runs.ts';
+import type { Usage } from '../api/usage.ts';
+
+/**
+ * What passes between the daemon and a run's own process. The daemon sends one RunSpec line on the runner's standard input;
+ * all that happens comes back through the spool; commands go over the unix socket `ctl.sock` in the run's folder, one JSON
+ * object a line, each with the spec's nonce. The runner writes `{"wake":<bytes>}` on every connection when the spool has grown
+ * to that many bytes: a wake-up carries no data.
+ */
+export const protocolVersion = 1;
+
+/** Files of a run's folder. */
+export const runFiles = { spool: 'spool', socket: 'ctl.sock', identity: 'runner.json' } as const;
+
+/** A process for ever: a pid alone may be somebody else's tomorrow. */
+export interface ProcessIdentity {
+  pid: number;
+  /** Field 22 of /proc/<pid>/stat where there is one, otherwise what `ps -o lstart` says. */
+  started: string;
+  boot_id: string;
+}
+
+/** How a harness is started: the resolved row of the registry. */
+export interface HarnessLaunch {
+  id: string;
+  kind: 'shell' | 'acp';
+  version: string | null;
+  /** argv; the first is an absolute path. Empty for `shell`. */
+  command: string[];
+  /** Added to the clean environment; `{{model}}`, `{{home}}` (the session's private folder) and `{{workspace}}` are filled in. */
+  env: Record<string, string>;
+  /** Files written below the session's private folder before the start, with the same templates in name and text. */
+  files: Record<string, string>;
+  /** ACP `authenticate` is called with this method id when set. */
+  auth_method: string | null;
+  /** The ACP config option values to set after session/new, by option category (`model`, `mode`). */
+  modes: Partial<Record<PermissionMode, string>>;
+  reports_cost: boolean;
+}
+
+/** Everything a runner needs to know; sent once, kept nowhere on disk. */
+export interface RunSpec {
+  version: typeof protocolVersion;
+  run_id: string;
+  /** Proves that a command comes from a daemon that knows this run. */
+  nonce: string;
+  /** The run's folder, absolute, mode 0700: spool, socket, runner.json. */
+  folder: string;
+  /** The session's private folder, absolute, mode 0700: a harness keeps its own state here. */
+  session_folder: string;
+  workspace: { path: string; revision: number };
+  attempt: number;
+  harness: HarnessLaunch;
+  model: string | null;
+  prompt: string;
+  /** What the harness calls this conversation, when it has been going on. */
+  native_session_id: string | null;
+  /** What was said before, for a harness that cannot resume; oldest first. */
+  transcript: { role: 'user' | 'assistant'; text: string }[];
+  /** The clean environment of the harness, before `harness.env`. */
+  env: Record<string, string>;
+  limits: { timeout_seconds: number | null; max_cost_micro_usd: string | null; max_turns: number | null };
+  permission_mode: PermissionMode;
+  on_input: OnInput;
+  input_timeout_seconds: number;
+  isolation: Isolation;
+  /** Bytes of output after which the run is failed. */
+  max_output_bytes: number;
+  /** Seconds between SIGTERM and SIGKILL. */
+  grace_seconds: number;
+}
+
+/** Contents of runner.json: written, and flushed, before the harness is started. */
+export interface RunnerIdentity extends ProcessIdentity {
+  version: typeof protocolVersion;
+  run_id: string;
+  nonce: string;
+}
+
+/** The control records of the spool. The daemon turns them into state and, where the contract names one, an event. */
+export type ControlRecord =
+  /** The harness runs. Makes the run `running`. */
+  | { record: 'started'; at: string; harness_version: string | null; model: string | null }
+  /** What the harness calls the conversation, for the next run of the session. */
+  | { record: 'session'; native_session_id: string }
+  /** Figures so far; `limit_percent` of the cost and time limits, null where there is none. */
+  | { record: 'usage'; at: string; usage: Usage; limit_percent: { cost: number | null; time: number | null } }
+  /** The tree differs from when it was last looked at. */
+  | { record: 'changed'; at: string; changes: { path: string; change: FileChange['change'] }[] }
+  /** A question to a person; the harness waits. */
+  | { record: 'input'; at: string; request: InputDraft }
+  /** A question that found its end in the runner: expired, or withdrawn because the run ended or the harness took it back. */
+  | { record: 'input_closed'; at: string; request_id: string; status: 'expired' | 'cancelled' }
+  /** The last record of a spool. */
+  | {
+      record: 'final';
+      at: string;
+      status: TerminalStatus;
+      stop_reason: StopReason;
+      error: { code: RunErrorCode; message: string; retryable: boolean; details: Record<string, unknown> } | null;
+      usage: Usage;
+      text: string | null;
+      changes: { path: string; change: FileChange['change'] }[];
+    };
+
+/** An input request as the runner knows it; the daemon adds what makes it a resource. */
+export type InputDraft = Pick<
+  InputRequest,
+  'id' | 'kind' | 'title' | 'message' | 'tool_call_id' | 'options' | 'allow_text' | 'schema' | 'expires_at'
+>;
+
+/** How a person answered. */
+export type InputAnswer = { option_id: string } | { text: string } | { content: Record<string, unknown> } | { cancel: true };
+
+/** What the daemon may say to a runner. Each may be repeated; a runner does it once. */
+export type Command =
+  | { command: 'cancel' }
+  | { command: 'answer'; request_id: string; answer: InputAnswer }
+  | { command: 'ping' };
+export type CommandLine = Command & { nonce: string };
+
+/** Text of an `e` frame: `type` comes first, so that it can be read off without parsing. */
+export const eventText = ({ type, source, created_at, data }: EventDraft): string =>
+  JSON.stringify({ type, source, created_at, data });
