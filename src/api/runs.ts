@@ -87,6 +87,8 @@ export const Isolation = named('Isolation', {
   network_enforced: Type.Boolean(),
 });
 export type Isolation = Static<typeof Isolation>;
+/** Nothing is enforced: the run can do whatever the account can. */
+export const noIsolation: Isolation = { level: 'none', filesystem_enforced: false, network_enforced: false };
 
 export const CheckpointIds = Type.Object({ before: nullable(Uuid), after: nullable(Uuid) }, { additionalProperties: false });
 

@@ -22,10 +22,14 @@ export const Writer = named('Writer', {
 export type Writer = Static<typeof Writer>;
 
 export const WorkspaceGit = named('WorkspaceGit', {
+  remote_url: nullable(Type.String()),
   branch: nullable(Type.String()),
   base_branch: nullable(Type.String()),
-  base_commit: nullable(Type.String()),
+  provider: nullable(Type.Enum(['github', 'gitlab', 'gitea'])),
+  connection_id: nullable(Uuid),
+  author: nullable(Type.String()),
 });
+export type WorkspaceGit = Static<typeof WorkspaceGit>;
 
 export const Workspace = named(
   'Workspace',

@@ -1,4 +1,3 @@
-import type { EventDraft } from '../api/events.ts';
 import type { InputRequest } from '../api/inputs.ts';
 import type { FileChange, Isolation, OnInput, PermissionMode, RunErrorCode, StopReason, TerminalStatus } from '../api/runs.ts';
 import type { Usage } from '../api/usage.ts';
@@ -12,7 +11,14 @@ import type { Usage } from '../api/usage.ts';
 export const protocolVersion = 1;
 
 /** Files of a run's folder. */
-export const runFiles = { spool: 'spool', socket: 'ctl.sock', identity: 'runner.json' } as const;
+export const runFiles = {
+  spool: 'spool',
+  socket: 'ctl.sock',
+  identity: 'runner.json',
+  harness: 'harness.json',
+  /** A folder: the whole output of tool calls that was too long for events, a file each, named by the call. */
+  output: 'output',
+} as const;
 
 /** A process for ever: a pid alone may be somebody else's tomorrow. */
 export interface ProcessIdentity {
@@ -79,6 +85,15 @@ export interface RunnerIdentity extends ProcessIdentity {
   nonce: string;
 }
 
+/** Contents of harness.json, written right after the harness was started: how to find its processes without the runner. */
+export interface HarnessTraces {
+  version: typeof protocolVersion;
+  run_id: string;
+  harness: ProcessIdentity | null;
+  /** What the harness' standard streams lead to, as /proc/<pid>/fd names it; empty where there is none. */
+  pipes: string[];
+}
+
 /** The control records of the spool. The daemon turns them into state and, where the contract names one, an event. */
 export type ControlRecord =
   /** The harness runs. Makes the run `running`. */
@@ -121,6 +136,3 @@ export type Command =
   | { command: 'ping' };
 export type CommandLine = Command & { nonce: string };
 
-/** Text of an `e` frame: `type` comes first, so that it can be read off without parsing. */
-export const eventText = ({ type, source, created_at, data }: EventDraft): string =>
-  JSON.stringify({ type, source, created_at, data });

@@ -57,7 +57,7 @@ export function decodeFrames(bytes: Buffer, offset: number): Frame[] {
     const payload = bytes.subarray(at + header, at + header + length);
     if (crc32(payload) !== bytes.readUInt32LE(at + 4)) throw new SpoolDamaged(`The frame at ${offset + at} fails its checksum.`);
     at += header + length;
-    frames.push({ kind: payload.latin1Slice(0, 1) as FrameKind, text: payload.utf8Slice(1), end: offset + at });
+    frames.push({ kind: payload.toString('latin1', 0, 1) as FrameKind, text: payload.toString('utf8', 1), end: offset + at });
   }
   return frames;
 }

@@ -1,0 +1,241 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import type { Client, InputOf, ReplyOf } from '../../src/api/client.ts';
+import { Fault } from '../../src/api/error.ts';
+import type { Context } from '../context.ts';
+import { exit, exitOfRun, Stop } from '../exit.ts';
+import type { Ending } from '../follow.ts';
+import { idOf } from '../ids.ts';
+import { type Place, placeHere, worktreeHere } from '../place.ts';
+
+type Body = InputOf<'createRun'>['body'];
+
+/** The options of `agentctl run`. */
+export interface RunOptions {
+  project?: string;
+  workspace?: string;
+  session?: string;
+  continue?: boolean;
+  model?: string;
+  harness?: string;
+  worktree?: boolean;
+  file?: string;
+  maxCost?: string;
+  timeout?: number;
+  detach?: boolean;
+  permission?: 'ask' | 'accept-edits' | 'full';
+  onInput?: Body['on_input'];
+  sandbox?: Body['sandbox'];
+  output?: string;
+  idempotencyKey?: string;
+  label?: Record<string, string>;
+}
+
+/** `agentctl run`: starts a run where the person stands and follows it. */
+export async function runCommand(context: Context, options: RunOptions, given?: string): Promise<number> {
+  const prompt = await promptOf(context, options, given);
+  const client = await context.client();
+  const where = await placeOf(context, client, options);
+  const body: Body = {
+    ...where,
+    prompt,
+    ...(options.harness ? { harness: options.harness } : {}),
+    ...(options.model ? { model: options.model } : {}),
+    ...(options.maxCost || options.timeout
+      ? {
+          limits: {
+            ...(options.maxCost ? { max_cost_micro_usd: options.maxCost } : {}),
+            ...(options.timeout ? { timeout_seconds: options.timeout } : {}),
+          },
+        }
+      : {}),
+    ...(options.permission
+      ? { permission_mode: options.permission === 'accept-edits' ? 'accept_edits' : options.permission }
+      : {}),
+    ...(options.onInput ? { on_input: options.onInput } : {}),
+    ...(options.sandbox ? { sandbox: options.sandbox } : {}),
+    ...(options.label ? { metadata: options.label } : {}),
+  };
+  if (!body.harness && !body.session_id) body.harness = await bestHarness(context, client);
+  return startAndFollow(context, client, body, options);
+}
+
+/** `agentctl retry`: the same run once more. */
+export async function retry(context: Context, options: { detach?: boolean }, text: string): Promise<number> {
+  const client = await context.client();
+  const run = await client.call('getRun', { path: { run_id: await idOf(client, 'run', text) } });
+  const {
+    workspace_id,
+    harness,
+    model,
+    prompt,
+    billing_mode,
+    limits,
+    permission_mode,
+    on_input,
+    input_timeout_seconds,
+    sandbox,
+    metadata,
+  } = run;
+  const body: Body = {
+    workspace_id,
+    harness,
+    ...(model ? { model } : {}),
+    prompt,
+    billing_mode,
+    limits,
+    permission_mode,
+    on_input,
+    input_timeout_seconds,
+    sandbox,
+    metadata,
+  };
+  return startAndFollow(context, client, body, options);
+}
+
+async function startAndFollow(context: Context, client: Client, body: Body, options: RunOptions): Promise<number> {
+  const { out } = context;
+  const accepted = await start(context, client, body, options.idempotencyKey);
+  const { run_id } = accepted;
+  if (options.detach) {
+    if (out.isJson) out.json(accepted);
+    else out.print(run_id);
+    return exit.good;
+  }
+  const harness = body.harness ?? (await client.call('getRun', { path: { run_id } })).harness;
+  const { watchRun } = await import('../watch.ts');
+  const { ending, cancelledByUs } = await watchRun(
+    { context, client, runId: run_id, harness, interrupt: 'cancel' },
+    { lines: options.output !== undefined, ...(options.output ? { result: into(options.output) } : {}) },
+  );
+  return codeOf(context, run_id, ending, cancelledByUs);
+}
+
+/** The exit code of a followed run, said with what goes on when it was left. */
+export function codeOf({ out }: Context, runId: string, ending: Ending, byUs: boolean): number {
+  if (ending.kind === 'ended') return exitOfRun(ending, byUs);
+  if (ending.kind === 'waiting') {
+    out.note(
+      `The run waits for an answer: agentctl inbox, agentctl answer. It goes on waiting; agentctl cancel ${runId} ends it.`,
+    );
+    return exit.waiting;
+  }
+  out.note(`Left. ${ending.cancelling ? 'The run is being cancelled.' : `The run goes on: agentctl attach ${runId}`}`);
+  return ending.cancelling ? exit.interrupted : exit.good;
+}
+
+/** Appends what comes to a file, which is made empty first. */
+function into(file: string): (text: string) => void {
+  try {
+    writeFileSync(file, '');
+  } catch (error) {
+    throw new Stop(exit.failed, `The result cannot be written: ${(error as Error).message}`);
+  }
+  return (text) => writeFileSync(file, text, { flag: 'a' });
+}
+
+async function start(context: Context, client: Client, body: Body, key?: string): Promise<ReplyOf<'createRun'>> {
+  try {
+    return await client.insist('createRun', { body }, { idempotencyKey: key ?? crypto.randomUUID() });
+  } catch (error) {
+    const mayAsk =
+      error instanceof Fault && error.code === 'sandbox_unavailable' && context.canAsk && body.sandbox !== 'required';
+    if (!mayAsk) throw error;
+    if (!(await consents(context, error))) throw error;
+    return client.insist(
+      'createRun',
+      { body: { ...body, sandbox: 'none' } },
+      { idempotencyKey: key ?? crypto.randomUUID() },
+    );
+  }
+}
+
+async function consents({ out, stdin }: Context, fault: Fault): Promise<boolean> {
+  out.note(out.paint('yellow', `! ${fault.message}`));
+  out.note('  Without a sandbox the agent works as you: it can read and change every file that you can, also outside');
+  out.note('  this workspace, and use the network. A run that has been started cannot be put into one later.');
+  const { createInterface } = await import('node:readline/promises');
+  const reader = createInterface({ input: stdin, output: process.stderr });
+  try {
+    return /^y(es)?$/i.test((await reader.question('  Run it without a sandbox this once? [y/N] ')).trim());
+  } finally {
+    reader.close();
+  }
+}
+
+async function promptOf(context: Context, { file }: RunOptions, given?: string): Promise<string> {
+  if (file && given) throw new Stop(exit.usage, 'Give the prompt either as an argument or with --file.');
+  let text = given;
+  if (file) {
+    try {
+      text = readFileSync(file, 'utf8');
+    } catch (error) {
+      throw new Stop(exit.usage, `The prompt cannot be read: ${(error as Error).message}`);
+    }
+  } else if (given === '-' || (given === undefined && !context.stdin.isTTY)) text = await read(context.stdin);
+  if (text === undefined || text.trim() === '') {
+    throw new Stop(
+      exit.usage,
+      'There is no prompt.',
+      'agentctl run "what to do", --file FILE, or - for standard input',
+    );
+  }
+  return text;
+}
+
+async function read(stdin: NodeJS.ReadStream): Promise<string> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of stdin) chunks.push(Buffer.from(chunk as Buffer));
+  return Buffer.concat(chunks).toString('utf8');
+}
+
+async function placeOf(context: Context, client: Client, options: RunOptions): Promise<Partial<Body>> {
+  const { out } = context;
+  const ways = [options.session && '-s', options.continue && '-c', options.worktree && '--worktree'].filter(Boolean);
+  if (ways.length > 1) throw new Stop(exit.usage, `${ways.join(' and ')} do not go together.`);
+  if (options.session) return { session_id: await idOf(client, 'session', options.session) };
+  const project = options.project ? await idOf(client, 'project', options.project) : undefined;
+  if (options.worktree) {
+    const place = await worktreeHere(client, process.cwd(), project);
+    await say(context, client, place);
+    return { workspace_id: place.workspaceId };
+  }
+  let workspace: string;
+  if (options.workspace) workspace = await idOf(client, 'workspace', options.workspace, { project_id: project });
+  else if (project && !options.continue) return { project_id: project };
+  else {
+    const place = await placeHere(client, process.cwd());
+    if (place.fresh) await say(context, client, place);
+    workspace = place.workspaceId;
+  }
+  if (!options.continue) return { workspace_id: workspace };
+  const { data } = await client.call('listSessions', { query: { workspace_id: workspace, limit: 1 } });
+  const [latest] = data;
+  if (!latest) throw new Stop(exit.notFound, 'There is no session here to continue.', 'leave out -c to begin one');
+  out.note(out.paint('dim', `Continuing ${latest.title ? `“${latest.title}”` : `session ${latest.id}`}`));
+  return { session_id: latest.id };
+}
+
+async function say({ out }: Context, client: Client, { workspaceId }: Place): Promise<void> {
+  const { name, path } = await client.call('getWorkspace', { path: { workspace_id: workspaceId } });
+  out.note(out.paint('dim', `New workspace ${name} at ${path}`));
+}
+
+const preferred = ['claude', 'codex', 'gemini', 'opencode'];
+
+/** The default of the server where it has one, otherwise the best agent that is installed; undefined lets the server decide. */
+async function bestHarness({ out }: Context, client: Client): Promise<string> {
+  const { data } = await client.call('listHarnesses', { query: { limit: 200 } });
+  const agents = data.filter(({ id }) => id !== 'shell');
+  const usable = agents.filter(({ status }) => status === 'available');
+  const rank = (id: string) => (preferred.includes(id) ? preferred.indexOf(id) : preferred.length);
+  const [best] = usable.sort((a, b) => rank(a.id) - rank(b.id));
+  if (best) {
+    out.note(out.paint('dim', `Using ${best.name}${best.version ? ` ${best.version}` : ''} (--harness takes another)`));
+    return best.id;
+  }
+  const hints = agents
+    .filter(({ install_hint }) => install_hint)
+    .map(({ name, install_hint }) => `\n  ${name}: ${install_hint}`);
+  const remedy = `install one of them, or run a script with \`agentctl run --harness shell '…'\`${hints.join('')}`;
+  throw new Stop(exit.failed, 'There is no coding agent on this machine that agentctl knows.', remedy);
+}

@@ -1,0 +1,147 @@
+import { existsSync, readFileSync, realpathSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { type Client, createClient, type Target } from '../src/api/client.ts';
+import { type DaemonInfo, type Home, locate } from '../src/api/home.ts';
+import { exit, Stop } from './exit.ts';
+
+export type Environment = Record<string, string | undefined>;
+
+/** What decides which daemon is meant, and whether one may be started. */
+export interface Reach {
+  env: Environment;
+  url?: string | undefined;
+  tokenFile?: string | undefined;
+  /** False with --no-start. */
+  start: boolean;
+  version: string;
+  note: (text: string) => void;
+}
+
+/** What a command needs of the daemon. */
+export interface Need {
+  /** `no`: never start one. */
+  start?: 'no';
+  /** Talk to a daemon of any version. */
+  anyVersion?: boolean;
+}
+
+/** A daemon that answers. `info` is null when it was named with --url or AGENTCTL_URL. */
+export interface Connection {
+  client: Client;
+  target: Target;
+  info: DaemonInfo | null;
+}
+
+/** Finds the daemon, starting it when nobody answers and that is allowed. Throws Stop with exit code 8 or 4. */
+export async function connect(reach: Reach, need: Need = {}): Promise<Connection> {
+  const { env, version } = reach;
+  const userAgent = `agentctl-cli/${version}`;
+  const home = locate(env);
+  const named = reach.url ?? env.AGENTCTL_URL;
+  if (named) {
+    const target = foreign(reach, named, home);
+    return { client: createClient(target, { userAgent }), target, info: null };
+  }
+  let info = await running(home);
+  if (!info) {
+    if (need.start === 'no' || !reach.start) {
+      throw new Stop(exit.daemon, 'The agentctl daemon is not running.', 'start it with `agentctl up`');
+    }
+    const { startDaemon } = await import('./start.ts');
+    info = await startDaemon(env, home, reach.note);
+  }
+  if (info.version !== version && !need.anyVersion) {
+    const message = `The daemon that runs is agentctl ${info.version} and this is ${version}.`;
+    throw new Stop(exit.daemon, message, 'run `agentctl restart`; runs go on meanwhile');
+  }
+  const first = info;
+  // Asked for each request: a daemon that was restarted may have another port and another token.
+  const locateNow = (): Target => {
+    const { url, socket } = readInfo(home) ?? first;
+    return { url, socket, token: tokenOf(reach, home) };
+  };
+  return { client: createClient(locateNow, { userAgent }), target: locateNow(), info };
+}
+
+function foreign(reach: Reach, url: string, home: Home): Target {
+  if (!URL.canParse(url) || !/^https?:/.test(url))
+    throw new Stop(exit.usage, `${url} is not an http or https address.`);
+  const own = readInfo(home)?.url === url.replace(/\/$/, '');
+  const token = own ? tokenOf(reach, home) : given(reach);
+  if (token) return { url, token };
+  throw new Stop(
+    exit.notAllowed,
+    `There is no credential for ${url}.`,
+    'set AGENTCTL_TOKEN, or name a file with --token-file',
+  );
+}
+
+function given({ tokenFile, env }: Reach): string | null {
+  if (!tokenFile) return env.AGENTCTL_TOKEN || null;
+  try {
+    return readFileSync(tokenFile, 'utf8').trim();
+  } catch (error) {
+    throw new Stop(exit.usage, `The token file cannot be read: ${(error as Error).message}`);
+  }
+}
+
+const tokenOf = (reach: Reach, home: Home): string | null => given(reach) ?? sessionToken(home);
+
+/** The token of the local session; null before the daemon's first start. */
+export function sessionToken(home: Home): string | null {
+  try {
+    return readFileSync(home.token, 'utf8').trim();
+  } catch {
+    return null;
+  }
+}
+
+/** daemon.json as the last daemon left it; it need not run any more. */
+export function readInfo(home: Home): DaemonInfo | null {
+  try {
+    return JSON.parse(readFileSync(home.info, 'utf8')) as DaemonInfo;
+  } catch {
+    return null;
+  }
+}
+
+/** What GET /healthz says. */
+export interface Health {
+  status: string;
+  version: string;
+  pid: number;
+}
+
+/** Asks a daemon how it is, without a credential; null when it does not answer. */
+export async function health(target: Target): Promise<Health | null> {
+  try {
+    const { status, text } = await createClient({ ...target, token: null }).raw('GET', '/healthz', { idleMs: 3000 });
+    return status === 200 ? (JSON.parse(text) as Health) : null;
+  } catch {
+    return null;
+  }
+}
+
+/** The daemon of this home, when it runs and is the one that daemon.json names. */
+export async function running(home: Home): Promise<DaemonInfo | null> {
+  const info = readInfo(home);
+  if (!info) return null;
+  const answer = await health(info);
+  return answer && answer.pid === info.pid ? { ...info, version: answer.version } : null;
+}
+
+/** The folder of this package, from the source, dist/ or dist/chunks/. */
+export function packageFolder(): string {
+  let folder = dirname(realpathSync(fileURLToPath(import.meta.url)));
+  while (!existsSync(join(folder, 'bin', 'agentctl.js'))) {
+    if (folder === dirname(folder))
+      throw new Stop(exit.failed, 'The folder of agentctl’s package was not found.', 'install it again');
+    folder = dirname(folder);
+  }
+  return folder;
+}
+
+/** The version of this package when it is not bundled. */
+export const packageVersion = (): string =>
+  (JSON.parse(readFileSync(join(packageFolder(), 'package.json'), 'utf8')) as { version: string }).version;

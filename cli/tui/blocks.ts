@@ -1,0 +1,192 @@
+import { clean, cleanLine } from '../text.ts';
+import { count, duration, money, plural, runLook } from '../words.ts';
+import { markdown } from './markdown.ts';
+import { indented, type Row, type Span, spread, wrap, wrapSpans } from './rows.ts';
+import type { Block, Summary } from './state.ts';
+
+/** What the person has switched on. */
+export interface Shown {
+  thinking: boolean;
+  output: boolean;
+}
+
+const gap: Row = [];
+const bar: Span = { text: '│ ', dim: true };
+
+/** A finished piece of the transcript as rows of at most `width` cells; empty when it is not to be seen. */
+export function blockRows(block: Block, width: number, shown: Shown): Row[] {
+  switch (block.kind) {
+    case 'prompt': {
+      const rows = wrap(clean(block.text).trim(), width - 2, { bold: true });
+      const most = 12;
+      const cut =
+        rows.length > most
+          ? [...rows.slice(0, most - 1), [{ text: `… ${rows.length - most + 1} more lines`, dim: true }]]
+          : rows;
+      return indented(cut, { text: '▌ ', colour: 'cyan' });
+    }
+    case 'started': {
+      const { isolation, attempt } = block;
+      const parts = [
+        cleanLine(block.harness),
+        block.model && cleanLine(block.model),
+        isolation.level === 'none'
+          ? 'no sandbox'
+          : `sandbox ${isolation.level}${isolation.network_enforced ? ', no network' : ''}`,
+        attempt > 1 && `attempt ${attempt}`,
+      ].filter(Boolean);
+      return wrap(parts.join(' · '), width, { dim: true });
+    }
+    case 'message':
+      return [gap, ...markdown(clean(block.text), width)];
+    case 'reasoning':
+      if (!shown.thinking) return [];
+      return [
+        gap,
+        ...indented(wrap(clean(block.text).trim(), width - 2, { dim: true, italic: true }), { text: '∴ ', dim: true }),
+      ];
+    case 'output':
+      return wrap(clean(block.text), width, block.stream === 'stderr' ? { colour: 'yellow' } : {});
+    case 'tool':
+      return toolRows(block, width, shown);
+    case 'answered': {
+      const how = {
+        answered: '✓ allowed',
+        rejected: '✗ rejected',
+        expired: '! expired',
+        cancelled: '⊘ withdrawn',
+        pending: '?',
+      }[block.status];
+      const answer = block.request.kind === 'permission' || block.status !== 'answered' ? how : '✓ answered';
+      const by = block.by ? `  by ${cleanLine(block.by)}` : '';
+      return wrapSpans(
+        [
+          { text: `${answer}  `, colour: block.status === 'answered' ? 'green' : 'yellow' },
+          { text: cleanLine(block.request.title) },
+          { text: by, dim: true },
+        ],
+        width,
+      );
+    }
+    case 'note': {
+      const look = {
+        info: { text: '· ', dim: true },
+        warn: { text: '! ', colour: 'yellow' as const },
+        error: { text: '✗ ', colour: 'red' as const },
+      };
+      const mark = look[block.level];
+      const { text: _, ...style } = mark as Span;
+      return indented(wrap(clean(block.text).trimEnd(), width - 2, style), mark);
+    }
+    case 'summary':
+      return summaryRows(block.view, width);
+  }
+}
+
+function toolRows(
+  { tool, status, exitCode, durationMs }: Extract<Block, { kind: 'tool' }>,
+  width: number,
+  shown: Shown,
+): Row[] {
+  const mark: Span =
+    status === 'completed'
+      ? { text: '✓ ', colour: 'green' }
+      : { text: '✗ ', colour: status === 'rejected' ? 'yellow' : 'red' };
+  const how =
+    status === 'completed'
+      ? ''
+      : status === 'rejected'
+        ? ' rejected'
+        : exitCode === null
+          ? ' failed'
+          : ` exit ${exitCode}`;
+  const head = spread(
+    [mark, ...named(cleanLine(tool.title))],
+    [{ text: `${how.trim()}${how ? ' ' : ''}${duration(durationMs)}`, dim: true }],
+    width,
+  );
+  const most = shown.output ? 200 : status === 'completed' ? 3 : 8;
+  return [head, ...tailRows(tool.output, width, most)];
+}
+
+/** A tool's title, in which the command is what matters. */
+const named = (title: string): Row => {
+  const [, code] = /^`(.+)`$/.exec(title) ?? [];
+  return [{ text: code ?? title, bold: code !== undefined }];
+};
+
+/** The last lines of a tool's output, and how many there are before them. */
+export function tailRows(output: string, width: number, most: number): Row[] {
+  const text = clean(output).replace(/^\n+|\s+$/g, '');
+  if (!text) return [];
+  const lines = text.split('\n');
+  const more = lines.length - most;
+  const rows = lines
+    .slice(-most)
+    .flatMap((line) => wrap(line, width - 4, { dim: true }))
+    .slice(-most);
+  const head: Row[] = more > 0 ? [[{ text: `  … ${plural(more, 'line')} before`, dim: true }]] : [];
+  return [...head, ...indented(rows, { text: '  ' }, bar)];
+}
+
+const changeLook = {
+  added: { text: '+ ', colour: 'green' },
+  modified: { text: '~ ', colour: 'yellow' },
+  deleted: { text: '- ', colour: 'red' },
+} as const;
+
+/** A file and how it changed. */
+export const fileSpans = (path: string, change: keyof typeof changeLook): Row => [
+  changeLook[change],
+  { text: cleanLine(path) },
+];
+
+/** What to do about the errors that a person can mend. */
+const remedies: Record<string, string> = {
+  time_limit_exceeded: 'give it longer: --timeout',
+  cost_limit_exceeded: 'give it more: --max-cost',
+  provider_auth: 'log the harness in, or give it its key; agentctl doctor shows which are ready',
+  provider_rate_limited: 'wait a little, then agentctl retry',
+  harness_not_found: 'agentctl harnesses shows what is installed',
+  input_expired: 'agentctl retry, and answer in time: agentctl inbox',
+  harness_lost: 'agentctl retry',
+  harness_stalled: 'agentctl retry',
+};
+
+function summaryRows({ runId, status, ended, changes, files }: Summary, width: number): Row[] {
+  const { symbol, word, colour } = runLook[status];
+  const { usage, error, stop_reason } = ended;
+  const figures = [
+    duration(usage.duration_ms),
+    usage.cost_micro_usd === null ? null : money(usage.cost_micro_usd),
+    usage.input_tokens + usage.output_tokens > 0 ? `${count(usage.input_tokens + usage.output_tokens)} tokens` : null,
+    usage.tool_calls > 0 ? plural(usage.tool_calls, 'tool call') : null,
+  ].filter(Boolean);
+  const rows: Row[] = [
+    gap,
+    [{ text: '─'.repeat(Math.min(width, 60)), dim: true }],
+    ...wrapSpans([{ text: `${symbol} ${word}`, colour, bold: true }, { text: `  ${figures.join(' · ')}` }], width),
+  ];
+  if (error) rows.push(...indented(wrap(clean(error.message), width - 2, { colour: 'red' }), { text: '  ' }));
+  else if (status === 'failed' && stop_reason) rows.push([{ text: `  ${stop_reason}`, colour: 'red' }]);
+  const tail = typeof error?.details.stderr_tail === 'string' ? error.details.stderr_tail : '';
+  if (tail) rows.push(...tailRows(tail, width, 5));
+  const remedy = error && (typeof error.details.remedy === 'string' ? error.details.remedy : remedies[error.code]);
+  if (remedy) rows.push(...indented(wrap(cleanLine(remedy), width - 4), { text: '  → ', dim: true }));
+  const changed =
+    changes?.files ??
+    Object.entries(files).map(([path, change]) => ({ path, change, additions: null, deletions: null }));
+  if (changed.length > 0) {
+    const total = changes && changes.additions !== null ? `  +${changes.additions} -${changes.deletions ?? 0}` : '';
+    rows.push([{ text: `  ${plural(changed.length, 'file')} changed` }, { text: total, dim: true }]);
+    for (const { path, change, additions, deletions } of changed.slice(0, 15)) {
+      const numbers = additions === null ? '' : `+${additions} -${deletions ?? 0}`;
+      rows.push(
+        spread([{ text: '    ' }, ...fileSpans(path, change)], [{ text: numbers, dim: true }], Math.min(width, 72)),
+      );
+    }
+    if (changed.length > 15) rows.push([{ text: `    … ${changed.length - 15} more`, dim: true }]);
+  }
+  rows.push([{ text: `  agentctl logs ${runId}`, dim: true }]);
+  return rows;
+}

@@ -1,0 +1,58 @@
+import { Fault } from '../../src/api/error.ts';
+import { inputStatuses } from '../../src/api/inputs.ts';
+import { runStatuses } from '../../src/api/runs.ts';
+import type { App } from '../../src/app.ts';
+import type { Handlers } from '../bind.ts';
+import { readList, readRange } from '../filters.ts';
+
+type Routes =
+  | 'listRuns'
+  | 'createRun'
+  | 'getRun'
+  | 'cancelRun'
+  | 'submitRunInput'
+  | 'getRunResult'
+  | 'listRunEvents'
+  | 'listInputRequests';
+
+export const runRoutes = ({ runs, events, inputs, idempotency, supervisor }: App): Pick<Handlers, Routes> => ({
+  listRuns({ query }, { principal, paging }) {
+    const { limit: _l, cursor: _c, status, idempotency_key, from, to, ...ids } = query;
+    const organization = principal.organization_id;
+    const made = idempotency_key === undefined ? undefined : idempotency.resourceOf(organization, idempotency_key);
+    return runs.list(
+      organization,
+      {
+        ...ids,
+        ...readRange({ ...(from ? { from } : {}), ...(to ? { to } : {}) }),
+        ...(status === undefined ? {} : { status: readList('status', status, runStatuses)! }),
+        ...(made === undefined ? {} : { id: made ?? '' }),
+      },
+      paging(),
+    );
+  },
+
+  createRun({ body }, { principal, tx }) {
+    if (supervisor.draining())
+      throw new Fault('unavailable', 'The daemon is shutting down and takes no new runs.', { headers: { 'retry-after': '10' } });
+    return runs.create(tx, principal.organization_id, body);
+  },
+  getRun: ({ path }, { principal }) => runs.get(principal.organization_id, path.run_id),
+  cancelRun: ({ path }, { principal, tx }) => runs.cancel(tx, principal.organization_id, path.run_id),
+  submitRunInput: ({ path, body }, { principal, tx }) =>
+    runs.answer(tx, principal.organization_id, path.run_id, body, principal.id),
+  getRunResult: ({ path }, { principal }) => runs.result(principal.organization_id, path.run_id),
+
+  listRunEvents({ path, query }, { principal, paging }) {
+    const run = runs.find(principal.organization_id, path.run_id);
+    const page = paging();
+    const after = page.after ?? Math.min(Number(query.after ?? 0), Number.MAX_SAFE_INTEGER);
+    return events.page(run, after, page);
+  },
+
+  listInputRequests({ query }, { principal, paging }) {
+    const status = readList('status', query.status, inputStatuses);
+    const { run_id } = query;
+    return inputs.list(principal.organization_id, { ...(status ? { status } : {}), ...(run_id ? { run_id } : {}) }, paging());
+  },
+});

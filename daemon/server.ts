@@ -1,0 +1,99 @@
+import fastify, { type FastifyInstance, type FastifyBaseLogger } from 'fastify';
+import { openApi } from '../src/api/openapi.ts';
+import type { App } from '../src/app.ts';
+import { version } from '../src/base/root.ts';
+import { bind, type Body } from './bind.ts';
+import { guardDoor } from './door.ts';
+import { handleErrors } from './errors.ts';
+import { parseJson } from './json.ts';
+import { httpOptions } from './listen.ts';
+import { operationRoutes } from './routes/operations.ts';
+import { projectRoutes } from './routes/projects.ts';
+import { runRoutes } from './routes/runs.ts';
+import { serverRoutes } from './routes/server.ts';
+import { sessionRoutes } from './routes/sessions.ts';
+import { workspaceRoutes } from './routes/workspaces.ts';
+
+/** Said with every answer. */
+const always = {
+  'cache-control': 'no-store',
+  'cross-origin-resource-policy': 'same-origin',
+  'referrer-policy': 'no-referrer',
+  'x-content-type-options': 'nosniff',
+  'agentctl-version': version,
+};
+
+/** The HTTP server over an app, not listening yet. */
+export async function createServer(app: App, loggerInstance?: FastifyBaseLogger): Promise<FastifyInstance> {
+  const server = fastify({
+    ...(loggerInstance ? { loggerInstance } : { logger: false }),
+    disableRequestLogging: true,
+    genReqId: () => app.clock.id(),
+    bodyLimit: 1_048_576,
+    requestTimeout: 30_000,
+    keepAliveTimeout: 30_000,
+    forceCloseConnections: true,
+    exposeHeadRoutes: true,
+    trustProxy: false,
+    routerOptions: { maxParamLength: 128, ignoreTrailingSlash: false },
+    http: httpOptions,
+    clientErrorHandler(error, socket) {
+      if (!socket.writable) return socket.destroy();
+      const code = (error as NodeJS.ErrnoException).code === 'HPE_HEADER_OVERFLOW' ? '431 Request Header Fields Too Large' : '400 Bad Request';
+      const body = JSON.stringify({
+        error: {
+          code: 'invalid_request',
+          type: 'invalid_request_error',
+          message: 'This is no well-formed HTTP request.',
+          param: null,
+          details: {},
+          retryable: false,
+          request_id: null,
+        },
+      });
+      socket.end(
+        `HTTP/1.1 ${code}\r\nContent-Type: application/json; charset=utf-8\r\nContent-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`,
+      );
+      return undefined;
+    },
+  });
+
+  server.removeAllContentTypeParsers();
+  server.addContentTypeParser('application/json', { parseAs: 'buffer' }, (_request, bytes: Buffer, done) => {
+    try {
+      done(null, { raw: bytes.toString('latin1'), value: parseJson(bytes) } satisfies Body);
+    } catch (error) {
+      done(error as Error);
+    }
+  });
+
+  server.addHook('onRequest', async (request, reply) => {
+    reply.headers({ ...always, 'x-request-id': request.id });
+  });
+  guardDoor(server, app.config.server);
+  handleErrors(server);
+
+  let ready = true;
+  server.addHook('preClose', () => {
+    ready = false;
+  });
+  server.get('/healthz', async () => ({ status: 'ok', version, pid: process.pid }));
+  server.get('/readyz', async (_request, reply) => {
+    const draining = app.supervisor.draining() || !ready;
+    return reply.code(draining ? 503 : 200).send({ status: draining ? 'draining' : 'ready' });
+  });
+  server.get('/v1/openapi.json', async (_request, reply) =>
+    reply.type('application/json; charset=utf-8').send(JSON.stringify(openApi())),
+  );
+  await server.register(async (scope) => (await import('./docs.ts')).serveDocs(scope));
+
+  bind(server, app, {
+    ...projectRoutes(app),
+    ...workspaceRoutes(app),
+    ...sessionRoutes(app),
+    ...runRoutes(app),
+    ...operationRoutes(app),
+    ...serverRoutes(app),
+  });
+  return server;
+}

@@ -1,0 +1,140 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { Ajv } from 'ajv';
+import { parse } from 'smol-toml';
+import { Type, type Static } from 'typebox';
+
+/** Every setting of config.toml, with its default: the published JSON Schema is this object. */
+export const ConfigSchema = Type.Object(
+  {
+    default_harness: Type.Optional(Type.String({ description: 'The harness of a run that names none.' })),
+    server: Type.Object(
+      {
+        port: Type.Integer({ minimum: 0, maximum: 65_535, default: 4788, description: '0 takes a free one.' }),
+        hosts: Type.Array(Type.String(), { default: [], description: 'Host names to answer to, besides the loopback ones.' }),
+        origins: Type.Array(Type.String(), { default: [], description: 'Web origins that may call, with CORS headers.' }),
+        max_streams: Type.Integer({ minimum: 1, default: 2_048, description: 'Event streams that may be open at once.' }),
+      },
+      { additionalProperties: false, default: {} },
+    ),
+    runs: Type.Object(
+      {
+        max_parallel: Type.Integer({ minimum: 1, maximum: 1_000, default: 16, description: 'Runs at work at once; more wait.' }),
+        timeout_seconds: Type.Integer({ minimum: 1, maximum: 604_800, default: 86_400, description: 'For a run that names no limit.' }),
+        max_output_bytes: Type.Integer({ minimum: 1_048_576, default: 268_435_456, description: 'Output after which a run is failed.' }),
+        grace_seconds: Type.Number({ minimum: 0, maximum: 600, default: 10, description: 'Between SIGTERM and SIGKILL.' }),
+        warm_runners: Type.Integer({ minimum: 0, maximum: 16, default: 1, description: 'Idle processes kept ready for the next run.' }),
+      },
+      { additionalProperties: false, default: {} },
+    ),
+    events: Type.Object(
+      {
+        retention_days: Type.Number({ exclusiveMinimum: 0, default: 30, description: 'How long a finished run’s detailed history stays.' }),
+        max_per_run: Type.Integer({ minimum: 100, default: 1_000_000, description: 'Events kept per run; the oldest go first.' }),
+      },
+      { additionalProperties: false, default: {} },
+    ),
+    log: Type.Object(
+      {
+        level: Type.Enum(['debug', 'info', 'warn', 'error'], { default: 'info' }),
+        max_megabytes: Type.Integer({ minimum: 1, default: 10, description: 'Size at which the log file is rotated.' }),
+        keep: Type.Integer({ minimum: 1, default: 5, description: 'Rotated files that are kept.' }),
+      },
+      { additionalProperties: false, default: {} },
+    ),
+    sandbox: Type.Object(
+      {
+        unavailable: Type.Enum(['refuse', 'allow'], {
+          default: 'refuse',
+          description: 'Whether agents may run without a sandbox where this machine has none.',
+        }),
+      },
+      { additionalProperties: false, default: {} },
+    ),
+    harnesses: Type.Record(
+      Type.String({ pattern: '^[a-z0-9][a-z0-9_-]{0,63}$' }),
+      Type.Object(
+        {
+          name: Type.Optional(Type.String()),
+          command: Type.Optional(Type.Array(Type.String(), { minItems: 1, description: 'argv of a program that speaks ACP on standard input and output.' })),
+          env: Type.Optional(Type.Record(Type.String(), Type.String())),
+          pass_env: Type.Optional(Type.Array(Type.String(), { description: 'Variables of the daemon’s own environment to pass on.' })),
+          files: Type.Optional(Type.Record(Type.String(), Type.String())),
+          auth_method: Type.Optional(Type.String()),
+          reports_cost: Type.Optional(Type.Boolean()),
+        },
+        { additionalProperties: false },
+      ),
+      { default: {}, description: 'More harnesses, or changes to the ones that come along.' },
+    ),
+  },
+  { additionalProperties: false, title: 'agentctl configuration' },
+);
+export type Config = Static<typeof ConfigSchema>;
+export type HarnessConfig = Config['harnesses'][string];
+
+/** A configuration that cannot be used; the message is for a person. */
+export class ConfigError extends Error {}
+
+/** Reads config.toml (all defaults when there is none). Throws ConfigError naming file, setting and, if unknown, the nearest known one. */
+export function readConfig(path: string): Config {
+  let value: unknown = {};
+  if (existsSync(path)) {
+    try {
+      value = parse(readFileSync(path, 'utf8'));
+    } catch (error) {
+      throw new ConfigError(`${path}: ${(error as Error).message}`);
+    }
+  }
+  return checkConfig(value, path);
+}
+
+/** Fills in the defaults and checks; `path` is only for the message. */
+export function checkConfig(value: unknown, path = 'config.toml'): Config {
+  const validate = new Ajv({ useDefaults: true, strict: false }).compile<Config>(ConfigSchema);
+  if (validate(value)) return value;
+  const [error] = validate.errors ?? [];
+  const where = (error?.instancePath ?? '').slice(1).replaceAll('/', '.');
+  if (error?.keyword === 'additionalProperties') {
+    const unknown = String(error.params.additionalProperty);
+    const known = Object.keys((error.parentSchema as { properties?: object } | undefined)?.properties ?? knownAt(where));
+    const near = nearest(unknown, known);
+    throw new ConfigError(
+      `${path}: there is no setting "${where ? `${where}.` : ''}${unknown}"${near ? `; did you mean "${near}"?` : '.'}`,
+    );
+  }
+  throw new ConfigError(`${path}: "${where || 'the file'}" ${error?.message ?? 'is not valid'}.`);
+}
+
+function knownAt(where: string): object {
+  let schema: unknown = ConfigSchema;
+  for (const step of where.split('.').filter(Boolean)) {
+    const { properties } = schema as { properties?: Record<string, unknown> };
+    schema = properties?.[step];
+  }
+  return (schema as { properties?: object } | undefined)?.properties ?? {};
+}
+
+/** The known word with the fewest edits to the unknown one, if that is near enough to be meant. */
+export function nearest(word: string, known: string[]): string | undefined {
+  const distance = (a: string, b: string) => {
+    let row = Array.from({ length: b.length + 1 }, (_, i) => i);
+    for (const [i, x] of [...a].entries()) {
+      const next = [i + 1];
+      for (const [j, y] of [...b].entries()) next.push(Math.min(next[j]! + 1, row[j + 1]! + 1, row[j]! + (x === y ? 0 : 1)));
+      row = next;
+    }
+    return row.at(-1)!;
+  };
+  const [best] = known.map((name) => ({ name, cost: distance(word, name) })).sort((a, b) => a.cost - b.cost);
+  return best && best.cost <= Math.max(2, word.length / 3) ? best.name : undefined;
+}
+
+/** Variables that any harness may have; the rest of the daemon's environment stays with the daemon. */
+const passedOn = ['PATH', 'HOME', 'USER', 'LOGNAME', 'SHELL', 'LANG', 'LC_ALL', 'LC_CTYPE', 'TZ', 'TMPDIR'];
+
+/** The clean environment of a harness, before its own row's additions. */
+export function harnessEnvironment(env: Record<string, string | undefined>, more: string[] = []): Record<string, string> {
+  const clean: Record<string, string> = {};
+  for (const name of [...passedOn, ...more]) if (env[name] !== undefined) clean[name] = env[name];
+  return clean;
+}

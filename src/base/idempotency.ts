@@ -1,0 +1,86 @@
+import { createHash } from 'node:crypto';
+import { Fault } from '../api/error.ts';
+import { type Clock, iso } from './clock.ts';
+import type { Db } from './db.ts';
+
+/** What was answered the first time. */
+export interface StoredAnswer {
+  status: number;
+  headers: Record<string, string>;
+  /** JSON text, or null for an empty answer. */
+  body: string | null;
+}
+
+const keptFor = 7 * 86_400_000;
+
+/** The record of Idempotency-Keys (contract section 2): per organization, seven days, in the effect's own transaction. */
+export function createIdempotency({ db, clock }: { db: Db; clock: Clock }) {
+  const underWay = new Set<string>();
+  return {
+    /**
+     * The answer to replay, or undefined when this is the first request with the key. Throws `idempotency_key_reused` for
+     * another request under the same key, `idempotency_in_progress` while the first is being worked on.
+     */
+    find(organization: string, key: string, fingerprint: string): StoredAnswer | undefined {
+      const row = db.get<StoredAnswer & { fingerprint: string; headers: string }>(
+        'SELECT fingerprint, status, headers, body FROM idempotency WHERE organization_id = ? AND key = ? AND created_at > ?',
+        [organization, key, iso(clock.now() - keptFor)],
+      );
+      if (row) {
+        if (row.fingerprint !== fingerprint)
+          throw new Fault('idempotency_key_reused', 'This Idempotency-Key was used with a different request. Use a new key.');
+        return { status: row.status, headers: JSON.parse(row.headers) as Record<string, string>, body: row.body };
+      }
+      if (underWay.has(`${organization} ${key}`))
+        throw new Fault('idempotency_in_progress', 'The first request with this Idempotency-Key is still being worked on.', {
+          headers: { 'retry-after': '1' },
+        });
+      return undefined;
+    },
+
+    /** Marks a key as being worked on while a request waits for its body; the answer ends that. */
+    begin(organization: string, key: string): () => void {
+      const entry = `${organization} ${key}`;
+      underWay.add(entry);
+      return () => underWay.delete(entry);
+    },
+
+    /** Keeps an answer; call it in the transaction of the effect. */
+    store(organization: string, key: string, fingerprint: string, resource: string | null, answer: StoredAnswer): void {
+      const now = clock.now();
+      db.run('DELETE FROM idempotency WHERE organization_id = ? AND key = ? AND created_at <= ?', [
+        organization,
+        key,
+        iso(now - keptFor),
+      ]);
+      db.run(
+        `INSERT INTO idempotency (organization_id, key, fingerprint, resource_id, status, headers, body, created_at)
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+        [organization, key, fingerprint, resource, answer.status, JSON.stringify(answer.headers), answer.body, iso(now)],
+      );
+    },
+
+    /** The id of what was made with a key, if it is still known. */
+    resourceOf(organization: string, key: string): string | null {
+      return (
+        db.get<{ resource_id: string | null }>('SELECT resource_id FROM idempotency WHERE organization_id = ? AND key = ?', [
+          organization,
+          key,
+        ])?.resource_id ?? null
+      );
+    },
+
+    /** Forgets what is older than seven days; answers how many. */
+    expire(): number {
+      return db.run('DELETE FROM idempotency WHERE created_at <= ?', [iso(clock.now() - keptFor)]);
+    },
+  };
+}
+export type Idempotency = ReturnType<typeof createIdempotency>;
+
+/** What makes two requests the same: method, path, query, body and preconditions. */
+export function fingerprint(parts: { method: string; url: string; body: string; ifMatch: string; ifNoneMatch: string }): string {
+  return createHash('sha256')
+    .update(JSON.stringify([parts.method, parts.url, parts.ifMatch, parts.ifNoneMatch, parts.body]))
+    .digest('base64url');
+}

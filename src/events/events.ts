@@ -1,0 +1,80 @@
+import { Fault } from '../api/error.ts';
+import type { StoredEvent } from '../api/events.ts';
+import type { Page } from '../api/common.ts';
+import type { Db, Tx } from '../base/db.ts';
+import { type Paging, toPage } from '../base/page.ts';
+import { createSignal } from '../base/signal.ts';
+import { createStore } from './store.ts';
+
+/** What the log must know of a run to write for it. */
+export interface RunRef {
+  key: number;
+  id: string;
+  session_id: string;
+  last_sequence: number;
+}
+
+/** Events of a run as one block of text/event-stream. */
+export interface Block {
+  text: string;
+  /** The sequence of its last event. */
+  last: number;
+  /** Nothing comes after it. */
+  terminal: boolean;
+}
+
+/**
+ * The one log of what happened. Events get their place (1, 2, 3 … per run) in the transaction that stores them; whoever
+ * follows a run is woken after the commit and reads for itself.
+ */
+export function createEvents({ db }: { db: Db }) {
+  const store = createStore(db);
+  const appended = createSignal<number>();
+
+  return {
+    /**
+     * Appends events, given as JSON text that starts with `{"type":"<type>",`, and answers the run's new last sequence,
+     * which the caller keeps with the run.
+     */
+    append(tx: Tx, run: RunRef, texts: string[]): number {
+      let sequence = run.last_sequence;
+      for (const text of texts) {
+        sequence += 1;
+        const type = text.slice(9, text.indexOf('"', 9));
+        const head = `{"id":"${sequence}","sequence":${sequence},"run_id":"${run.id}","session_id":"${run.session_id}",`;
+        store.add(run.key, sequence, type, head + text.slice(1));
+      }
+      if (texts.length > 0) tx.after(() => appended.wake(run.key));
+      return sequence;
+    },
+
+    /** A page of a run's history after a sequence, oldest first. Throws `cursor_expired` when part of it is gone. */
+    page(run: RunRef, after: number, paging: Paging): Page<StoredEvent> {
+      this.assertRetained(run, after);
+      return toPage(store.page(run.key, after, paging.limit + 1), paging, ({ body }) => JSON.parse(body) as StoredEvent);
+    },
+
+    /** The next events after a sequence as one block, or undefined when there are none yet. */
+    block(run: number, after: number, limit: number): Block | undefined {
+      const { text, last, terminal } = store.block(run, after, limit);
+      return text === null || last === null ? undefined : { text, last, terminal: terminal === 1 };
+    },
+
+    /** Throws `cursor_expired` with the retained bounds when events after this sequence have been trimmed away. */
+    assertRetained(run: RunRef, after: number): void {
+      const oldest = store.oldest(run.key);
+      if (oldest !== null && after < oldest - 1)
+        throw new Fault('cursor_expired', `Events up to ${oldest - 1} are no longer kept. Go on after ${oldest - 1}.`, {
+          details: { oldest_sequence: oldest, newest_sequence: run.last_sequence },
+        });
+    },
+
+    /** Calls back after each commit that appended to this run (its integer key); the answer ends that. */
+    follow: appended.follow,
+
+    /** Removes up to `limit` of a run's events that come before a sequence; answers how many. */
+    trim: (run: number, before: number, limit: number): number => store.trim(run, before, limit),
+  };
+}
+export type Events = ReturnType<typeof createEvents>;
+

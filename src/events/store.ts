@@ -1,0 +1,39 @@
+import type { Db } from '../base/db.ts';
+
+export interface Row {
+  key: number;
+  sequence: number;
+  body: string;
+}
+
+/** The log's SQL. Runs are named by their integer key. */
+export const createStore = (db: Db) => ({
+  add: (run: number, sequence: number, type: string, body: string) =>
+    db.run('INSERT INTO events (run, sequence, type, body) VALUES (?, ?, ?, ?)', [run, sequence, type, body]),
+
+  page: (run: number, after: number, limit: number): Row[] =>
+    db.all('SELECT sequence AS key, sequence, body FROM events WHERE run = ? AND sequence > ? ORDER BY sequence LIMIT ?', [
+      run,
+      after,
+      limit,
+    ]),
+
+  /** Server-sent events of a stretch, ready to be written, and the last sequence in it. */
+  block: (run: number, after: number, limit: number): { text: string | null; last: number | null; terminal: 0 | 1 } =>
+    db.get(
+      `SELECT group_concat('id: ' || sequence || char(10) || 'event: ' || type || char(10) || 'data: ' || body, char(10, 10)
+                           ORDER BY sequence) || char(10, 10) AS text,
+              max(sequence) AS last, max(type IN ('run.completed', 'run.failed', 'run.cancelled')) AS terminal
+       FROM (SELECT sequence, type, body FROM events WHERE run = ? AND sequence > ? ORDER BY sequence LIMIT ?)`,
+      [run, after, limit],
+    )!,
+
+  oldest: (run: number): number | null =>
+    db.get<{ oldest: number | null }>('SELECT min(sequence) AS oldest FROM events WHERE run = ?', [run])!.oldest,
+
+  trim: (run: number, before: number, limit: number): number =>
+    db.run(
+      'DELETE FROM events WHERE key IN (SELECT key FROM events WHERE run = ? AND sequence < ? ORDER BY sequence LIMIT ?)',
+      [run, before, limit],
+    ),
+});

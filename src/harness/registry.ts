@@ -1,0 +1,150 @@
+import type { PermissionMode } from '../api/runs.ts';
+import type { Harness, Model } from '../api/server.ts';
+import { harnessEnvironment } from '../base/config.ts';
+import { builtinRows } from './builtin.ts';
+import { listModels } from './models.ts';
+import { findProgram } from './program.ts';
+import type { HarnessRow } from './row.ts';
+import { Versions } from './version.ts';
+
+/** A row of the configuration: a new harness, or changes to one that comes along. */
+export interface HarnessSettings {
+  name?: string;
+  command?: string[];
+  env?: Record<string, string>;
+  files?: Record<string, string>;
+  /** Variables of the daemon's own environment to pass on. */
+  pass_env?: string[];
+  auth_method?: string;
+  reports_cost?: boolean;
+}
+
+/** A row with its program found: what a runner is told (`HarnessLaunch` of runner/protocol.ts). */
+export interface Launch {
+  id: string;
+  kind: 'shell' | 'acp';
+  version: string | null;
+  command: string[];
+  env: Record<string, string>;
+  files: Record<string, string>;
+  auth_method: string | null;
+  modes: Partial<Record<PermissionMode, string>>;
+  reports_cost: boolean;
+}
+
+/** What a registry is made of. */
+export interface RegistryOptions {
+  /** The rows of the configuration by id. */
+  rows: Record<string, HarnessSettings>;
+  /** The daemon's environment: PATH is searched, and programs are asked for their version with PATH and HOME of it. */
+  env: Record<string, string | undefined>;
+}
+
+/** The harnesses: which there are, which are installed, and how to start one. */
+export interface Registry {
+  /** All ids: built-in ones first. */
+  ids(): string[];
+  has(id: string): boolean;
+  /** Undefined for an unknown id. */
+  kind(id: string): 'shell' | 'acp' | undefined;
+  /** True when the cost of a run with it is known. */
+  knowsCost(id: string): boolean;
+  /** How to install it, in words or as a command; null where nobody has said. */
+  hint(id: string): string | null;
+  /**
+   * How to start it; undefined when it is unknown or its program is not found outside of `workspace`. The version is told when
+   * it is known without asking the program: an ACP agent tells its own when it starts.
+   */
+  launch(id: string, workspace?: string): Launch | undefined;
+  /** The clean environment of a run with it: a fixed list of variables, and those that its configuration passes on. */
+  environment(id: string): Record<string, string>;
+  /** The harness as the API shows it; undefined for an unknown id. May start its program once, to ask for the version. */
+  describe(id: string): Promise<Harness | undefined>;
+  /** All harnesses as the API shows them. */
+  list(): Promise<Harness[]>;
+  /** The models that these harnesses can be asked for. */
+  models(): Promise<Model[]>;
+}
+
+const capabilities: Harness['capabilities'] = {
+  resume: true,
+  input: true,
+  mcp: false,
+  usage: true,
+  cost: false,
+  models: true,
+  sandbox: true,
+};
+
+/** A row of the configuration over the built-in one of the same id, if there is one: what it leaves out is taken from that. */
+export function rowOf(id: string, settings: HarnessSettings): HarnessRow {
+  const base = builtinRows.find((row) => row.id === id);
+  const reports_cost = settings.reports_cost ?? base?.reports_cost ?? false;
+  return {
+    id,
+    name: settings.name ?? base?.name ?? id,
+    kind: base?.kind ?? 'acp',
+    command: settings.command ?? base?.command ?? [],
+    env: { ...base?.env, ...settings.env },
+    files: { ...base?.files, ...settings.files },
+    auth_method: settings.auth_method ?? base?.auth_method ?? null,
+    modes: base?.modes ?? {},
+    reports_cost,
+    dialect: base?.dialect ?? 'any',
+    version_arguments: base?.version_arguments ?? ['--version'],
+    capabilities: { ...(base?.capabilities ?? capabilities), cost: reports_cost },
+    install_hint: base?.install_hint ?? null,
+  };
+}
+
+/** The registry of the built-in harnesses and those of the configuration. Looks for programs anew each time it is asked. */
+export function createRegistry({ rows: settings, env }: RegistryOptions): Registry {
+  const rows = new Map(builtinRows.map((row) => [row.id, row]));
+  for (const [id, one] of Object.entries(settings)) rows.set(id, rowOf(id, one));
+  const path = env.PATH ?? '';
+  const versions = new Versions({ PATH: path, ...(env.HOME === undefined ? {} : { HOME: env.HOME }), NO_COLOR: '1', CI: '1' });
+
+  const program = (row: HarnessRow, workspace?: string): string | null => {
+    if (row.kind === 'shell') return '/bin/sh';
+    const [name] = row.command;
+    return name === undefined ? null : findProgram(name, path, workspace);
+  };
+
+  const describe = async (row: HarnessRow): Promise<Harness> => {
+    const { id, name, install_hint } = row;
+    const found = program(row);
+    const shown = { id, name, installed: found !== null, version: null, path: found, capabilities: row.capabilities, install_hint };
+    if (found === null) return { ...shown, status: 'not_installed' };
+    if (row.version_arguments === null) return { ...shown, status: 'available' };
+    const version = await versions.of(found, row.version_arguments);
+    if ('broken' in version) return { ...shown, status: 'broken' };
+    return { ...shown, version: version.version === '' ? null : version.version, status: 'available' };
+  };
+
+  return {
+    ids: () => [...rows.keys()],
+    has: (id) => rows.has(id),
+    kind: (id) => rows.get(id)?.kind,
+    knowsCost: (id) => rows.get(id)?.capabilities.cost ?? false,
+    hint: (id) => rows.get(id)?.install_hint ?? null,
+
+    launch(id, workspace) {
+      const row = rows.get(id);
+      const found = row && program(row, workspace);
+      if (!row || !found) return undefined;
+      const { kind, env: more, files, auth_method, modes, reports_cost } = row;
+      const command = kind === 'shell' ? [] : [found, ...row.command.slice(1)];
+      return { id, kind, version: null, command, env: more, files, auth_method, modes, reports_cost };
+    },
+
+    environment: (id) => harnessEnvironment(env, settings[id]?.pass_env),
+
+    async describe(id) {
+      const row = rows.get(id);
+      return row && (await describe(row));
+    },
+    list: () => Promise.all([...rows.values()].map(describe)),
+    models: () =>
+      listModels([...rows.values()], new Set([...rows.values()].filter((row) => program(row) !== null).map(({ id }) => id))),
+  };
+}

@@ -1,0 +1,25 @@
+import type { PermissionMode } from '../api/runs.ts';
+import type { Harness } from '../api/server.ts';
+
+/** A harness as data: how it is found, started and what it can do. */
+export interface HarnessRow {
+  id: string;
+  name: string;
+  kind: 'shell' | 'acp';
+  /** argv; the first is the name to find on PATH, or an absolute path. Empty for `shell`. */
+  command: string[];
+  /** Added to the clean environment; `{{model}}`, `{{home}}` and `{{workspace}}` are filled in by the runner. */
+  env: Record<string, string>;
+  /** Files below the session's private folder, with the same templates. */
+  files: Record<string, string>;
+  auth_method: string | null;
+  /** Values of the agent's own option `mode` for our permission modes; where there is none, the runner answers by itself. */
+  modes: Partial<Record<PermissionMode, string>>;
+  reports_cost: boolean;
+  /** The model interface that it speaks; null for none. */
+  dialect: 'anthropic' | 'responses' | 'chat' | 'gemini' | 'any' | null;
+  /** What makes the program print its version; null when it has none. */
+  version_arguments: string[] | null;
+  capabilities: Harness['capabilities'];
+  install_hint: string | null;
+}

@@ -1,0 +1,50 @@
+import { execFile } from 'node:child_process';
+import { statSync } from 'node:fs';
+
+/** What a program says about its version, `''` when it says nothing of use; `broken` when it cannot be started at all. */
+export type Version = { version: string } | { broken: true };
+
+/** Runs `<program> --version`. A program that does not know how to answer is not broken; one that cannot be started is. */
+function askVersion(path: string, args: string[], env: Record<string, string>, timeout: number): Promise<Version> {
+  return new Promise((resolve) => {
+    const options = { env, timeout, killSignal: 'SIGKILL', maxBuffer: 65_536, cwd: '/' } as const;
+    const child = execFile(path, args, options, (error, stdout, stderr) => {
+      const code = error && 'code' in error ? error.code : null;
+      if (typeof code === 'string' && /^E[A-Z]+$/.test(code)) return resolve({ broken: true });
+      if (code === 126 || code === 127) return resolve({ broken: true });
+      const found = /\d+\.\d+[\w.+-]*/.exec(stdout) ?? (error ? null : /\d+\.\d+[\w.+-]*/.exec(stderr));
+      resolve({ version: found?.[0] ?? '' });
+    });
+    child.stdin?.end();
+  });
+}
+
+/** Remembers versions by path, time and size of the program: one that was replaced is asked again. */
+export class Versions {
+  readonly #env: Record<string, string>;
+  readonly #within: number;
+  readonly #asked = new Map<string, Promise<Version>>();
+
+  /** `within`: milliseconds that a program gets to answer. */
+  constructor(env: Record<string, string>, within = 15_000) {
+    this.#env = env;
+    this.#within = within;
+  }
+
+  /** The version of the program at `path`. */
+  of(path: string, args: string[]): Promise<Version> {
+    let key = '';
+    try {
+      const { mtimeMs, size } = statSync(path);
+      key = `${path} ${mtimeMs} ${size} ${args.join(' ')}`;
+    } catch {
+      return Promise.resolve({ broken: true });
+    }
+    let version = this.#asked.get(key);
+    if (!version) {
+      version = askVersion(path, args, this.#env, this.#within);
+      this.#asked.set(key, version);
+    }
+    return version;
+  }
+}

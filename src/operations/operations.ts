@@ -1,0 +1,168 @@
+import type { Page, ResourceError } from '../api/common.ts';
+import type { Scope } from '../api/endpoint.ts';
+import { Fault, failures } from '../api/error.ts';
+import type { Operation, OperationType } from '../api/operations.ts';
+import { type Clock, iso } from '../base/clock.ts';
+import type { Db, Tx } from '../base/db.ts';
+import type { Logger } from '../base/log.ts';
+import { createLoop } from '../base/loop.ts';
+import { type Paging, toPage } from '../base/page.ts';
+import { createSignal } from '../base/signal.ts';
+import { createStore, toOperation } from './store.ts';
+
+/** What one turn of a handler came to. */
+export type Outcome =
+  | { done: Record<string, unknown> | null }
+  /** Not yet: another turn at this time, or at the next wake-up when there is none. `result` says how it stands. */
+  | { wait: number | null; result?: Record<string, unknown> };
+
+/** Does the work of one type. It must bear being run again from the start: that is what happens after a restart. */
+export type Handler = (input: never, operation: Operation) => Promise<Outcome> | Outcome;
+
+/** The scope that may start an operation of each type, and so may read it (contract section 5). */
+const starts: Record<OperationType, Scope> = {
+  'project.archive': 'projects:write',
+  'project.delete': 'projects:write',
+  'workspace.create': 'projects:write',
+  'workspace.delete': 'projects:write',
+};
+
+/** The 202s: a row is written with the request; a loop does the work afterwards. */
+export function createOperations({ db, clock, log }: { db: Db; clock: Clock; log: Logger }) {
+  const store = createStore(db);
+  const handlers = new Map<OperationType, Handler>();
+  const changed = createSignal<string>();
+  const working = new Map<string, Promise<void>>();
+
+  const update = (id: string, from: Operation['status'][], fields: Parameters<typeof store.update>[2]) =>
+    db.write((tx) => {
+      const done = store.update(id, from, { ...fields, updated_at: iso(clock.now()) });
+      if (done) tx.after(() => changed.wake(id));
+      return done;
+    });
+
+  const work = async (row: ReturnType<typeof store.open>[number]) => {
+    const { id } = row;
+    const now = iso(clock.now());
+    if (row.status === 'queued') update(id, ['queued'], { status: 'running', started_at: now });
+    try {
+      const handler = handlers.get(row.type);
+      if (!handler) throw new Fault('internal_error', `Nothing handles operations of type ${row.type}.`);
+      const outcome = await handler(JSON.parse(row.input) as never, toOperation(store.find(id)!));
+      if ('done' in outcome)
+        update(id, ['running'], { status: 'succeeded', result: outcome.done, finished_at: iso(clock.now()) });
+      else {
+        const due = outcome.wait === null ? null : iso(outcome.wait);
+        update(id, ['running'], { due_at: due, ...(outcome.result ? { result: outcome.result } : {}) });
+      }
+    } catch (error) {
+      log.warn({ operation: id, type: row.type, err: error }, 'An operation failed.');
+      update(id, ['running'], { status: 'failed', error: toResourceError(error), finished_at: iso(clock.now()) });
+    }
+  };
+
+  const loop = createLoop({
+    name: 'operations',
+    clock,
+    log,
+    async step() {
+      const now = clock.now();
+      let next: number | null = null;
+      for (const row of store.open()) {
+        if (working.has(row.id)) continue;
+        const due = row.due_at === null ? now : Date.parse(row.due_at);
+        if (due > now) next = Math.min(next ?? Infinity, due - now);
+        else working.set(row.id, work(row).finally(() => working.delete(row.id)));
+      }
+      await Promise.all(working.values());
+      return next;
+    },
+  });
+
+  return {
+    loop,
+
+    /** Says how operations of a type are done. */
+    handle(type: OperationType, handler: Handler): void {
+      handlers.set(type, handler);
+    },
+
+    /** Queues work, to be begun at `due` (milliseconds) or at once. */
+    submit(
+      tx: Tx,
+      work: {
+        type: OperationType;
+        organization_id: string;
+        resource: { type: string; id: string };
+        input: Record<string, unknown>;
+        due?: number;
+      },
+    ): Operation {
+      const now = iso(clock.now());
+      const operation: Operation = {
+        id: clock.id(),
+        organization_id: work.organization_id,
+        type: work.type,
+        status: 'queued',
+        resource: work.resource,
+        progress: null,
+        result: null,
+        error: null,
+        started_at: null,
+        finished_at: null,
+        created_at: now,
+        updated_at: now,
+      };
+      store.add(operation, work.input, work.due === undefined ? null : iso(work.due));
+      tx.after(loop.wake);
+      return operation;
+    },
+
+    /** Cancels the open operation of this type on a resource, if there is one. */
+    cancel(_tx: Tx, resource: string, type: OperationType): void {
+      const open = store.openOf(resource, type);
+      if (open) update(open.id, ['queued', 'running'], { status: 'cancelled', finished_at: iso(clock.now()) });
+    },
+
+    /** The operation still open of this type on a resource. */
+    findOpen(resource: string, type: OperationType): Operation | undefined {
+      const open = store.openOf(resource, type);
+      return open && toOperation(store.find(open.id)!);
+    },
+
+    /** Throws `not_found`. `scopes` are the caller's: who may start an operation may read it. */
+    get(organization: string, scopes: readonly Scope[], id: string): Operation {
+      const row = store.find(id);
+      const operation = row && toOperation(row);
+      if (!operation || operation.organization_id !== organization)
+        throw new Fault('not_found', `There is no operation ${id}.`);
+      if (!scopes.includes(starts[operation.type]))
+        throw new Fault('insufficient_scope', `Reading this operation needs the scope ${starts[operation.type]}.`, {
+          details: { required_scope: starts[operation.type] },
+        });
+      return operation;
+    },
+
+    list(
+      organization: string,
+      scopes: readonly Scope[],
+      filter: { status?: string[]; type?: string[]; resource?: string },
+      paging: Paging,
+    ): Page<Operation> {
+      const readable = (Object.keys(starts) as OperationType[]).filter((type) => scopes.includes(starts[type]));
+      const type = filter.type ? readable.filter((name) => filter.type?.includes(name)) : readable;
+      return toPage(store.list(organization, { ...filter, type }, paging.after, paging.limit + 1), paging, toOperation);
+    },
+
+    /** Calls back when the operation has changed; the answer ends that. */
+    follow: changed.follow,
+  };
+}
+export type Operations = ReturnType<typeof createOperations>;
+
+/** A failure as a resource carries it. A defect of ours says nothing of its inside. */
+export function toResourceError(error: unknown): ResourceError {
+  if (error instanceof Fault)
+    return { code: error.code, message: error.message, retryable: failures[error.code].retryable, details: error.details };
+  return { code: 'internal_error', message: 'This failed inside agentctl; the daemon’s log says more.', retryable: true, details: {} };
+}

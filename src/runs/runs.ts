@@ -1,0 +1,307 @@
+import type { Page } from '../api/common.ts';
+import { Fault } from '../api/error.ts';
+import { draftText, type EventData, type EventSource, type EventType } from '../api/events.ts';
+import type { RunInput } from '../api/inputs.ts';
+import {
+  isTerminal,
+  type Run,
+  type RunAccepted,
+  type RunCreate,
+  type RunResult,
+  type RunStatus,
+  type TerminalStatus,
+} from '../api/runs.ts';
+import type { Session } from '../api/sessions.ts';
+import { noUsage } from '../api/usage.ts';
+import { type Clock, iso } from '../base/clock.ts';
+import type { Config } from '../base/config.ts';
+import type { Db, Tx } from '../base/db.ts';
+import { assertMove } from '../base/machine.ts';
+import { type Paging, toPage } from '../base/page.ts';
+import type { Events } from '../events/events.ts';
+import type { Registry } from '../harness/registry.ts';
+import type { Inputs } from '../inputs/inputs.ts';
+import type { Projects } from '../projects/projects.ts';
+import type { InputAnswer } from '../runner/protocol.ts';
+import type { Sessions } from '../sessions/sessions.ts';
+import type { Workspaces } from '../workspaces/workspaces.ts';
+import { noChanges } from './changes.ts';
+import { pathToEnd, runStates } from './state.ts';
+import type { RunFilter, RunRow, RunStore } from './store.ts';
+
+/** What an end of a run says. */
+export type Ending = Pick<RunRow, 'stop_reason' | 'error'> & { status: TerminalStatus };
+
+interface Needs {
+  db: Db;
+  clock: Clock;
+  config: Config;
+  store: RunStore;
+  events: Events;
+  registry: Registry;
+  projects: Projects;
+  workspaces: Workspaces;
+  sessions: Sessions;
+  inputs: Inputs;
+  /** After a commit: a run may be started, or one that works must be told something. */
+  supervise(): void;
+  tell(run: string, request: string, answer: InputAnswer): void;
+}
+
+/** What is written of a run in one transaction: its events keep their order, its row is updated once. */
+export interface Entry {
+  row: RunRow;
+  texts: string[];
+  fields: Partial<RunRow>;
+}
+
+/** A run's oldest events are trimmed once in so many. */
+const trimEvery = 100;
+
+/** Runs as resources: accepted, listed, stopped, answered. The supervisor and the ingest make them move. */
+export function createRuns(needs: Needs) {
+  const { db, clock, config, store, events, registry, projects, workspaces, sessions, inputs, supervise, tell } = needs;
+  const now = () => iso(clock.now());
+
+  const find = (organization: string, id: string): RunRow => {
+    const row = store.find(id);
+    if (!row || row.organization_id !== organization) throw new Fault('not_found', `There is no run ${id}.`);
+    return row;
+  };
+
+  const toRun = (row: RunRow): Run => {
+    const { key: _k, text: _t, changes: _c, spool_offset: _s, runner: _r, cancel_requested_at: _q, ...run } = row;
+    return { ...run, run_id: row.id, pending_input: row.status === 'awaiting_input' ? inputs.pending(row.id) : [] };
+  };
+
+  const open = (row: RunRow): Entry => ({ row, texts: [], fields: {} });
+
+  const say = <T extends EventType>(entry: Entry, type: T, source: EventSource, data: EventData[T], at = now()): void => {
+    entry.texts.push(draftText({ type, source, created_at: at, data } as never));
+  };
+
+  /** Writes an entry: the events get their place, the row its new fields. */
+  const close = (tx: Tx, { row, texts, fields }: Entry): void => {
+    const last_sequence = events.append(tx, row, texts);
+    store.update(row.id, { ...fields, last_sequence, updated_at: now() });
+    const surplus = last_sequence - config.events.max_per_run;
+    // Now and then, and a little more than came in between, so that even a lowered setting is reached in small steps.
+    if (surplus > 0 && Math.floor(row.last_sequence / trimEvery) < Math.floor(last_sequence / trimEvery))
+      events.trim(row.key, surplus + 1, 2 * Math.max(trimEvery, last_sequence - row.last_sequence));
+  };
+
+  /** Changes the status, and says so where no other event does. */
+  const move = (entry: Entry, to: RunStatus, source: EventSource, reason: string): void => {
+    const from = entry.fields.status ?? entry.row.status;
+    assertMove(runStates, 'run', from, to);
+    entry.fields.status = to;
+    if (from !== 'queued' && !isTerminal(to)) say(entry, 'run.status_changed', source, { from, to, reason });
+  };
+
+  /** Brings a run to its end: status, last event, session, workspace and project in one transaction. */
+  const end = (tx: Tx, entry: Entry, ending: Ending, source: EventSource = 'daemon'): void => {
+    const { row } = entry;
+    const path = pathToEnd(entry.fields.status ?? row.status, ending.status);
+    const status = path.at(-1) as TerminalStatus;
+    const stopped = status === 'cancelled';
+    const stop_reason = stopped ? 'cancelled' : ending.stop_reason!;
+    const error = stopped ? null : ending.error;
+    for (const request of inputs.pending(row.id))
+      if (inputs.close(tx, request.id, 'cancelled'))
+        say(entry, 'input.resolved', 'daemon', { request_id: request.id, status: 'cancelled', answered_by: null });
+    for (const step of path) move(entry, step, source, stop_reason);
+    const usage = entry.fields.usage ?? row.usage;
+    say(entry, `run.${status}`, source, { stop_reason, error, usage });
+    Object.assign(entry.fields, { stop_reason, error, finished_at: now(), runner: null });
+    close(tx, entry);
+    workspaces.release(tx, row.workspace_id, row.id);
+    sessions.charge(tx, row.session_id, usage);
+    if (!store.hasOpen('session_id', row.session_id)) sessions.mark(tx, row.session_id, 'idle');
+    projects.touch(tx, row.project_id);
+    tx.after(supervise);
+  };
+
+  const chooseHarness = (body: RunCreate, session: Session | undefined): string => {
+    const id = body.harness ?? session?.harness ?? config.default_harness;
+    const refuse = (message: string) =>
+      new Fault('invalid_request', message, { param: 'harness', details: { errors: [{ path: '/harness', message }] } });
+    if (id === undefined) throw refuse('Name a harness: none is configured as default_harness.');
+    if (!registry.has(id)) throw refuse(`There is no harness "${id}". Known ones: ${registry.ids().join(', ')}.`);
+    if (session && session.harness !== id) throw refuse(`The session uses the harness "${session.harness}" and cannot change to "${id}".`);
+    return id;
+  };
+
+  /** Contract section 7, "Sandbox": this machine has none yet, so whoever wants one is refused, never silently let out. */
+  const assertSandbox = (sandbox: Run['sandbox'], harness: string): void => {
+    if (sandbox === 'none') return;
+    if (sandbox === 'auto' && (registry.kind(harness) === 'shell' || config.sandbox.unavailable === 'allow')) return;
+    throw new Fault('sandbox_unavailable', 'There is no sandbox on this machine, and an agent does not run without one unasked.', {
+      details: {
+        remedy:
+          sandbox === 'required'
+            ? 'Send sandbox "none" if it may read and change everything that your account can.'
+            : 'Send sandbox "none" for this run, or set sandbox.unavailable = "allow", if it may read and change everything that your account can.',
+      },
+    });
+  };
+
+  return {
+    find,
+    toRun,
+    open,
+    say,
+    move,
+    close,
+    end,
+
+    get: (organization: string, id: string): Run => toRun(find(organization, id)),
+
+    list(organization: string, filter: RunFilter, paging: Paging): Page<Run> {
+      return toPage(store.list(organization, filter, paging.after, paging.limit + 1), paging, toRun);
+    },
+
+    /** Accepts a run; the supervisor does the rest. */
+    create(tx: Tx, organization: string, body: RunCreate): RunAccepted {
+      const targets = (['session_id', 'workspace_id', 'project_id'] as const).filter((name) => body[name] !== undefined);
+      if (targets.length !== 1) {
+        const message = 'Give exactly one of session_id, workspace_id and project_id.';
+        throw new Fault('invalid_request', message, { details: { errors: [{ path: '', message }] } });
+      }
+      const session = body.session_id === undefined ? undefined : sessions.get(organization, body.session_id);
+      const wanted = session?.workspace_id ?? body.workspace_id;
+      const existing = wanted === undefined ? undefined : workspaces.getUsable(organization, wanted);
+      const project = projects.getActive(organization, existing?.project_id ?? body.project_id!);
+      const harness = chooseHarness(body, session);
+      const sandbox = body.sandbox ?? 'auto';
+      assertSandbox(sandbox, harness);
+      if (body.limits?.max_cost_micro_usd !== undefined && !registry.knowsCost(harness)) {
+        const message = `The harness "${harness}" does not report what it costs, so a cost limit cannot be kept.`;
+        throw new Fault('invalid_request', message, { details: { errors: [{ path: '/limits/max_cost_micro_usd', message }] } });
+      }
+      if (session?.status === 'archived')
+        throw new Fault('invalid_state', 'This session is archived.', { details: { state: 'archived' } });
+      if (body.on_busy === 'reject' && session && store.hasOpen('session_id', session.id))
+        throw new Fault('session_busy', 'A run of this session has not ended.', { details: { run_id: session.latest_run_id } });
+
+      const workspace = existing ?? workspaces.create(tx, project, {}).workspace;
+      const model = body.model ?? session?.model ?? null;
+      const at = now();
+      const id = clock.id();
+      const { id: session_id } =
+        session ??
+        sessions.create(tx, {
+          organization_id: organization,
+          project_id: project.id,
+          workspace_id: workspace.id,
+          harness,
+          model,
+          title: titleOf(body.prompt),
+        });
+      const row: Omit<RunRow, 'key'> = {
+        id,
+        organization_id: organization,
+        project_id: project.id,
+        workspace_id: workspace.id,
+        session_id,
+        agent_id: null,
+        agent_revision: null,
+        harness,
+        model,
+        prompt: body.prompt,
+        billing_mode: body.billing_mode ?? 'managed',
+        limits: body.limits ?? {},
+        permission_mode: body.permission_mode ?? 'ask',
+        on_input: body.on_input ?? 'ask',
+        input_timeout_seconds: body.input_timeout_seconds ?? 86_400,
+        sandbox,
+        metadata: body.metadata ?? {},
+        status: 'queued',
+        stop_reason: null,
+        error: null,
+        usage: noUsage,
+        isolation: null,
+        checkpoint_ids: { before: null, after: null },
+        last_sequence: 0,
+        queued_at: at,
+        started_at: null,
+        finished_at: null,
+        attempt: 0,
+        text: null,
+        changes: noChanges,
+        spool_offset: 0,
+        runner: null,
+        cancel_requested_at: null,
+        created_at: at,
+        updated_at: at,
+      };
+      const entry = open({ ...row, key: store.add(row) });
+      const { writer } = workspace;
+      say(entry, 'run.queued', 'user', { blocked_by: writer && { kind: writer.kind, id: writer.id } });
+      close(tx, entry);
+      sessions.begin(tx, session_id, id);
+      projects.touch(tx, project.id);
+      tx.after(supervise);
+      return { run_id: id, id, session_id, workspace_id: workspace.id, project_id: project.id, status: 'queued' };
+    },
+
+    /** Asks a run to stop. Asking again, or after the end, changes nothing. */
+    cancel(tx: Tx, organization: string, id: string): Run {
+      const row = find(organization, id);
+      if (isTerminal(row.status) || row.cancel_requested_at !== null) return toRun(row);
+      const entry = open(row);
+      entry.fields.cancel_requested_at = now();
+      if (row.status === 'queued' && row.runner === null)
+        end(tx, entry, { status: 'cancelled', stop_reason: 'cancelled', error: null }, 'user');
+      else {
+        if (row.status !== 'queued') move(entry, 'cancelling', 'user', 'cancel_requested');
+        close(tx, entry);
+        tx.after(supervise);
+      }
+      return toRun(find(organization, id));
+    },
+
+    /** Takes a person's answer to a question of the run. */
+    answer(tx: Tx, organization: string, id: string, body: RunInput, by: string): Run {
+      const row = find(organization, id);
+      const { request, answer, repeated } = inputs.answer(tx, id, body, by);
+      if (!repeated) {
+        const entry = open(row);
+        say(entry, 'input.resolved', 'user', { request_id: request.id, status: request.status, answered_by: by });
+        if (row.status === 'awaiting_input' && inputs.pending(id).length === 0) {
+          move(entry, 'running', 'user', 'input_resolved');
+          sessions.mark(tx, row.session_id, 'running');
+        }
+        close(tx, entry);
+        tx.after(() => tell(id, request.id, answer));
+      }
+      return toRun(find(organization, id));
+    },
+
+    /** What came of a run so far; complete when `final`. */
+    result(organization: string, id: string): RunResult {
+      const row = find(organization, id);
+      const { status, text, stop_reason, error, usage, changes, checkpoint_ids, last_sequence } = row;
+      return {
+        run_id: row.id,
+        status,
+        final: isTerminal(status),
+        text,
+        structured_output: null,
+        stop_reason,
+        error,
+        usage,
+        changes,
+        artifact_ids: [],
+        checkpoint_ids,
+        last_sequence,
+      };
+    },
+  };
+}
+export type Runs = ReturnType<typeof createRuns>;
+
+/** The first line of a prompt, as a title. */
+const titleOf = (prompt: string): string => {
+  const line = prompt.split('\n').find((text) => text.trim() !== '')?.trim() ?? '';
+  return line.length > 80 ? `${line.slice(0, 79)}…` : line;
+};

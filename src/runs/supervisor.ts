@@ -1,0 +1,290 @@
+import { existsSync, mkdirSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { isTerminal, noIsolation, type RunErrorCode } from '../api/runs.ts';
+import { type Clock, iso } from '../base/clock.ts';
+import type { Config } from '../base/config.ts';
+import type { Db } from '../base/db.ts';
+import type { Logger } from '../base/log.ts';
+import { createLoop } from '../base/loop.ts';
+import type { Registry } from '../harness/registry.ts';
+import type { Inputs } from '../inputs/inputs.ts';
+import type { Executor, Link } from '../runner/local.ts';
+import { type HarnessLaunch, type InputAnswer, protocolVersion, runFiles, type RunSpec } from '../runner/protocol.ts';
+import type { Sessions } from '../sessions/sessions.ts';
+import type { Workspaces } from '../workspaces/workspaces.ts';
+import type { Ingest } from './ingest.ts';
+import type { Runs } from './runs.ts';
+import type { RunRow, RunStore } from './store.ts';
+
+interface Needs {
+  db: Db;
+  clock: Clock;
+  log: Logger;
+  config: Config;
+  store: RunStore;
+  runs: Runs;
+  registry: Registry;
+  workspaces: Workspaces;
+  sessions: Sessions;
+  inputs: Inputs;
+  executor: Executor;
+  ingest: Ingest;
+  folderOf(run: string): string;
+  sessionFolderOf(session: string): string;
+  /** Ends every process that a run left behind. */
+  sweep(run: string, folder: string): Promise<void>;
+}
+
+/** A harness that never began is tried again this often, after a daemon that died while starting it. */
+const maxAttempts = 3;
+const turnsOfTranscript = 20;
+
+/**
+ * Sees to it that what has been accepted runs: starts the waiting, attaches to the working (also to those that an earlier
+ * daemon started), passes on what they must be told, and ends those whose process has vanished.
+ */
+export function createSupervisor(needs: Needs) {
+  const { db, clock, log, config, store, runs, registry, workspaces, sessions, inputs, executor, ingest } = needs;
+  const { folderOf, sessionFolderOf, sweep } = needs;
+  const links = new Map<string, { link: Link; told: Set<string> }>();
+  const endings = new Set<Promise<void>>();
+  let draining = false;
+
+  const fail = (row: RunRow, stop_reason: RunRow['stop_reason'], code: RunErrorCode, message: string, details = {}) =>
+    db.write((tx) => {
+      const current = store.find(row.id);
+      if (!current || isTerminal(current.status)) return;
+      const error = { code, message, retryable: code === 'harness_lost', details };
+      runs.end(tx, runs.open(current), { status: 'failed', stop_reason, error });
+      tx.after(() => cleanUp(row.id));
+    });
+
+  /** After a run's end: the link is closed, and what only the run needed is removed. Its overlong outputs stay. */
+  const cleanUp = (id: string): void => {
+    links.get(id)?.link.close();
+    links.delete(id);
+    const folder = folderOf(id);
+    const removal = Promise.all(
+      [runFiles.spool, runFiles.socket, runFiles.identity, 'script', 'harness.json'].map((name) => rm(join(folder, name), { force: true })),
+    ).then(
+      () => {},
+      (error: unknown) => log.warn({ run: id, err: error }, 'The files of an ended run could not be removed.'),
+    );
+    keep(removal);
+  };
+
+  const keep = (work: Promise<void>): void => {
+    const kept = work
+      .catch((error: unknown) => log.error({ err: error }, 'The end of a run could not be completed.'))
+      .finally(() => endings.delete(kept));
+    endings.add(kept);
+  };
+
+  /** The run's process has ended: what it left is stored, and if that is no end, the run is lost. */
+  const gone = async (id: string): Promise<void> => {
+    try {
+      ingest.drain(id);
+    } catch (error) {
+      log.error({ run: id, err: error }, 'The last events of a run could not be stored yet.');
+      clock.timer(1_000, () => keep(gone(id)));
+      return;
+    }
+    const row = store.find(id);
+    if (!row || isTerminal(row.status)) return;
+    links.delete(id);
+    const folder = folderOf(id);
+    if (row.status === 'queued' && !existsSync(join(folder, runFiles.identity)) && row.attempt < maxAttempts) {
+      db.write((tx) => {
+        store.update(id, { runner: null });
+        workspaces.release(tx, row.workspace_id, id);
+        tx.after(loop.wake);
+      });
+      return;
+    }
+    await sweep(id, folder);
+    fail(row, 'harness_lost', 'harness_lost', 'The process that ran this vanished. What it had done until then is kept.');
+  };
+
+  const attach = (row: RunRow): void => {
+    if (row.runner === null || links.has(row.id)) return;
+    const { id, runner } = row;
+    const link = executor.attach(runner, folderOf(id), {
+      grown: () => ingest.grown(id),
+      gone: () => keep(gone(id)),
+    });
+    links.set(id, { link, told: new Set() });
+  };
+
+  /** Says to a runner what it may not have heard: after a restart of the daemon all of it, otherwise what is new. */
+  const tellAll = (row: RunRow): void => {
+    const entry = links.get(row.id);
+    if (!entry) return;
+    if (row.cancel_requested_at !== null && !entry.told.has('cancel')) {
+      entry.told.add('cancel');
+      entry.link.send({ command: 'cancel' });
+    }
+    for (const { request_id, answer } of inputs.answers(row.id)) {
+      if (entry.told.has(request_id)) continue;
+      entry.told.add(request_id);
+      entry.link.send({ command: 'answer', request_id, answer });
+    }
+  };
+
+  const start = (id: string): void => {
+    const queued = store.find(id)!;
+    const launch = registry.launch(queued.harness, workspaces.find(queued.workspace_id)!.path);
+    if (!launch) {
+      const hint = registry.hint(queued.harness);
+      const message = `The harness "${queued.harness}" is not installed here.${hint ? ` Install it with: ${hint}` : ''}`;
+      fail(queued, 'harness_failed', 'harness_not_found', message, { harness: queued.harness });
+      return;
+    }
+    const folder = folderOf(id);
+    const session_folder = sessionFolderOf(queued.session_id);
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
+    mkdirSync(session_folder, { recursive: true, mode: 0o700 });
+    const waiting = executor.take();
+    const nonce = clock.random(16).toString('base64url');
+    // From this commit on the run belongs to that process; a daemon that dies here finds out which one it was.
+    const row = db.write((tx) => {
+      const current = store.find(id);
+      const writer = { kind: 'run' as const, id, since: iso(clock.now()) };
+      if (current?.status !== 'queued' || current.runner !== null) return undefined;
+      if (!workspaces.claim(tx, current.workspace_id, writer)) return undefined;
+      store.update(id, { runner: { ...waiting.identity, nonce }, attempt: current.attempt + 1, isolation: noIsolation });
+      return store.find(id);
+    });
+    if (!row) {
+      waiting.discard();
+      return;
+    }
+    waiting.begin(specOf(row, launch, nonce, folder, session_folder));
+    attach(row);
+  };
+
+  const specOf = (row: RunRow, harness: HarnessLaunch, nonce: string, folder: string, session_folder: string): RunSpec => {
+    const { path, revision } = workspaces.find(row.workspace_id)!;
+    const native = sessions.native(row.session_id);
+    return {
+      version: protocolVersion,
+      run_id: row.id,
+      nonce,
+      folder,
+      session_folder,
+      workspace: { path, revision },
+      attempt: row.attempt,
+      harness,
+      model: row.model,
+      prompt: row.prompt,
+      native_session_id: native,
+      transcript: store.transcript(row.session_id, row.key, turnsOfTranscript).flatMap(({ prompt, text }) => [
+        { role: 'user' as const, text: prompt },
+        ...(text === null ? [] : [{ role: 'assistant' as const, text }]),
+      ]),
+      env: registry.environment(row.harness),
+      limits: {
+        timeout_seconds: row.limits.timeout_seconds ?? config.runs.timeout_seconds,
+        max_cost_micro_usd: row.limits.max_cost_micro_usd ?? null,
+        max_turns: row.limits.max_turns ?? null,
+      },
+      permission_mode: row.permission_mode,
+      on_input: row.on_input,
+      input_timeout_seconds: row.input_timeout_seconds,
+      isolation: row.isolation ?? noIsolation,
+      max_output_bytes: config.runs.max_output_bytes,
+      grace_seconds: config.runs.grace_seconds,
+    };
+  };
+
+  const loop = createLoop({
+    name: 'supervisor',
+    clock,
+    log,
+    step() {
+      const working = store.working();
+      for (const { id } of working) {
+        const row = store.find(id)!;
+        attach(row);
+        tellAll(row);
+      }
+      if (draining) return null;
+      let free = config.runs.max_parallel - working.length;
+      const busy = new Set<string>();
+      for (let after = 0; free > 0; ) {
+        const waiting = store.waiting(after, 100);
+        for (const { id, workspace_id } of waiting) {
+          if (free <= 0) break;
+          if (busy.has(workspace_id)) continue;
+          const workspace = workspaces.find(workspace_id);
+          if (!workspace || ['failed', 'deleting', 'deleted'].includes(workspace.status)) {
+            const why = workspace?.error?.message ?? `It is ${workspace?.status ?? 'gone'}.`;
+            fail(store.find(id)!, 'harness_failed', 'workspace_failed', `The workspace cannot be used. ${why}`);
+            continue;
+          }
+          busy.add(workspace_id);
+          if (workspace.status !== 'ready' || workspace.writer !== null) continue;
+          start(id);
+          free -= 1;
+        }
+        const last = waiting.at(-1);
+        if (!last || waiting.length < 100) break;
+        after = last.key;
+      }
+      return null;
+    },
+  });
+
+  return {
+    loop,
+
+    /** A person's answer for a run at work. */
+    tell(run: string, request_id: string, answer: InputAnswer): void {
+      const entry = links.get(run);
+      if (!entry) return;
+      entry.told.add(request_id);
+      entry.link.send({ command: 'answer', request_id, answer });
+    },
+
+    ended: cleanUp,
+
+    /** A run whose record is damaged can be followed no further: it is ended and failed. */
+    damaged(id: string, error: Error): void {
+      const row = store.find(id);
+      if (!row || isTerminal(row.status)) return;
+      log.error({ run: id, err: error }, 'The spool of a run is damaged.');
+      keep(
+        (async () => {
+          links.get(id)?.link.close();
+          links.delete(id);
+          if (row.runner && executor.isAlive(row.runner)) executor.kill(row.runner);
+          await sweep(id, folderOf(id));
+          fail(row, 'harness_lost', 'internal_error', 'The record of this run is damaged from here on; the run was ended.');
+        })(),
+      );
+    },
+
+    /** No waiting run is started from now on. */
+    drain(): void {
+      draining = true;
+    },
+
+    draining: (): boolean => draining,
+
+    /** How many runs have a process. */
+    working: (): number => store.working().length,
+
+    /** Resolves when no run is being brought to its end. */
+    async settle(): Promise<void> {
+      while (endings.size > 0) await Promise.all(endings);
+    },
+
+    /** Lets go of all runners; they go on by themselves. */
+    close(): void {
+      for (const { link } of links.values()) link.close();
+      links.clear();
+      executor.close();
+    },
+  };
+}
+export type Supervisor = ReturnType<typeof createSupervisor>;

@@ -1,0 +1,91 @@
+import { constants, existsSync, mkdirSync } from 'node:fs';
+import { access, readdir, rename, rm, stat } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
+import { Fault } from '../api/error.ts';
+import type { Workspace, WorkspaceGit } from '../api/workspaces.ts';
+
+type Environment = Record<string, string | undefined>;
+
+const gitIn = async (folder: string, env: Environment) => (await import('./git.ts')).gitIn(folder, env);
+
+/** Makes a workspace's tree. May be repeated after a crash. Answers its git settings, if it has some. Throws Fault. */
+export async function provision(workspace: Workspace, env: Environment): Promise<WorkspaceGit | null> {
+  const { source, path } = workspace;
+  switch (source.type) {
+    case 'empty':
+      mkdirSync(path, { recursive: true, mode: 0o700 });
+      return null;
+    case 'directory':
+      if (source.mode === 'worktree') return addWorktree(workspace, source.path, env);
+      await access(path, constants.R_OK | constants.W_OK | constants.X_OK).catch((cause: Error) => {
+        throw new Fault('invalid_state', `The directory ${path} cannot be used: ${cause.message}`, { cause });
+      });
+      return null;
+  }
+}
+
+/** A branch name that git accepts, made of a workspace's name. */
+export const branchOf = (workspace: Pick<Workspace, 'id' | 'name'>): string => {
+  const slug = workspace.name
+    .toLowerCase()
+    .replace(/[^a-z0-9]+/g, '-')
+    .replace(/^-+|-+$/g, '')
+    .slice(0, 40);
+  // The end of a UUIDv7 is its random part.
+  return `agentctl/${slug || 'workspace'}-${workspace.id.slice(-8)}`;
+};
+
+async function addWorktree(workspace: Workspace, repository: string, env: Environment): Promise<WorkspaceGit> {
+  const branch = branchOf(workspace);
+  const git = await gitIn(repository, env);
+  try {
+    const base = (await git.raw('rev-parse', '--abbrev-ref', 'HEAD')).trim();
+    if (!existsSync(join(workspace.path, '.git'))) {
+      mkdirSync(dirname(workspace.path), { recursive: true, mode: 0o700 });
+      await rm(workspace.path, { recursive: true, force: true });
+      await git.raw('worktree', 'prune');
+      const known = (await git.raw('branch', '--list', branch)).trim() !== '';
+      await git.raw('worktree', 'add', ...(known ? [workspace.path, branch] : ['-b', branch, workspace.path, 'HEAD']));
+    }
+    return {
+      remote_url: null,
+      branch,
+      base_branch: base === 'HEAD' ? null : base,
+      provider: null,
+      connection_id: null,
+      author: null,
+    };
+  } catch (cause) {
+    const said = (cause as Error).message.trim().split('\n').at(-1);
+    throw new Fault('invalid_state', `git could not make a worktree of ${repository}: ${said}`, { cause });
+  }
+}
+
+/** What would be lost with a workspace's tree (contract section 3): nothing where the tree is the user's own. */
+export async function unsaved(workspace: Workspace, env: Environment): Promise<Record<string, unknown>> {
+  const { source, path } = workspace;
+  if (source.type === 'directory' && source.mode === 'in_place') return { keeps_directory: true };
+  if (!existsSync(path)) return { keeps_directory: false };
+  if (source.type === 'directory') {
+    const git = await gitIn(path, env);
+    const changed = (await git.raw('status', '--porcelain', '-z')).split('\0').filter(Boolean);
+    const unpushed = await git.raw('rev-list', '--count', 'HEAD', '--not', '--remotes');
+    return { keeps_directory: false, uncommitted_files: changed.length, unpushed_commits: Number(unpushed) };
+  }
+  return { keeps_directory: false, entries: (await readdir(path)).length };
+}
+
+/** Removes the tree that the daemon made; the user's own directory stays. May be repeated. `trash` is a folder beside it. */
+export async function unprovision(workspace: Workspace, trash: string, env: Environment): Promise<void> {
+  const { source, path } = workspace;
+  if (source.type === 'directory' && source.mode === 'in_place') return;
+  mkdirSync(trash, { recursive: true, mode: 0o700 });
+  const doomed = join(trash, basename(path));
+  await rm(doomed, { recursive: true, force: true });
+  await rename(path, doomed).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== 'ENOENT') throw error;
+  });
+  await rm(doomed, { recursive: true, force: true });
+  if (source.type === 'directory' && (await stat(source.path).catch(() => null)))
+    await (await gitIn(source.path, env)).raw('worktree', 'prune').catch(() => '');
+}

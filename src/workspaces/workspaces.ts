@@ -1,0 +1,214 @@
+import { realpathSync, statSync } from 'node:fs';
+import { basename, join, sep } from 'node:path';
+import type { Page } from '../api/common.ts';
+import { Fault } from '../api/error.ts';
+import type { Operation } from '../api/operations.ts';
+import type { Workspace, WorkspaceCreate, WorkspacePatch, WorkspaceSource, Writer } from '../api/workspaces.ts';
+import { type Clock, iso } from '../base/clock.ts';
+import type { Db, Tx } from '../base/db.ts';
+import { assertMove } from '../base/machine.ts';
+import { type Paging, toPage } from '../base/page.ts';
+import { type Operations, toResourceError } from '../operations/operations.ts';
+import { provision, unprovision, unsaved } from './provision.ts';
+import { workspaceStates } from './state.ts';
+import { createStore, toWorkspace } from './store.ts';
+
+interface Needs {
+  db: Db;
+  clock: Clock;
+  operations: Operations;
+  /** The daemon's data folder: trees that it makes lie below it. */
+  folder: string;
+  /** Folders of the daemon that no run may work in. */
+  forbidden: string[];
+  /** The daemon's environment, for git's PATH and HOME. */
+  env: Record<string, string | undefined>;
+  /** After a commit that may let a waiting run begin, or makes it pointless. */
+  changed(): void;
+}
+
+/** Workspaces: trees of files, each with one writer at a time. */
+export function createWorkspaces({ db, clock, operations, folder, forbidden, env, changed }: Needs) {
+  const store = createStore(db);
+  const trash = join(folder, 'trash');
+
+  const get = (organization: string, id: string): Workspace => {
+    const workspace = store.find(id);
+    if (!workspace || workspace.organization_id !== organization) throw new Fault('not_found', `There is no workspace ${id}.`);
+    return workspace;
+  };
+
+  const move = (tx: Tx, workspace: Workspace, to: Workspace['status'], fields: Partial<Workspace> = {}): void => {
+    assertMove(workspaceStates, 'workspace', workspace.status, to);
+    store.update(workspace.id, { ...fields, status: to, updated_at: iso(clock.now()) });
+    tx.after(changed);
+  };
+
+  const submit = (tx: Tx, { id, organization_id }: Workspace, type: 'workspace.create' | 'workspace.delete'): Operation =>
+    operations.submit(tx, { type, organization_id, resource: { type: 'workspace', id }, input: { workspace_id: id } });
+
+  operations.handle('workspace.create', async ({ workspace_id }: { workspace_id: string }) => {
+    const workspace = store.find(workspace_id);
+    if (workspace?.status !== 'provisioning') return { done: { workspace_id } };
+    try {
+      const git = await provision(workspace, env);
+      db.write((tx) => {
+        const current = store.find(workspace_id);
+        if (current?.status === 'provisioning') move(tx, current, 'ready', { git });
+      });
+    } catch (error) {
+      db.write((tx) => {
+        const current = store.find(workspace_id);
+        if (current?.status === 'provisioning') move(tx, current, 'failed', { error: toResourceError(error) });
+      });
+      throw error;
+    }
+    return { done: { workspace_id } };
+  });
+
+  operations.handle('workspace.delete', async ({ workspace_id }: { workspace_id: string }, operation) => {
+    const workspace = store.find(workspace_id);
+    if (!workspace || workspace.status === 'deleted') return { done: operation.result };
+    if (operation.result === null) {
+      const report = await unsaved(workspace, env).catch(() => ({ keeps_directory: false }));
+      return { wait: Date.parse(workspace.delete_after ?? iso(clock.now())), result: report };
+    }
+    if (workspace.writer) return { wait: null };
+    await unprovision(workspace, trash, env);
+    db.write((tx) => {
+      const current = store.find(workspace_id);
+      if (current?.status === 'deleting') move(tx, current, 'deleted', { delete_after: null });
+    });
+    return { done: operation.result };
+  });
+
+  /** The canonical path of a directory that may be worked in. */
+  const resolveDirectory = (path: string): string => {
+    const refuse = (message: string) =>
+      new Fault('invalid_request', message, { param: 'source.path', details: { errors: [{ path: '/source/path', message }] } });
+    let real: string;
+    try {
+      real = realpathSync(path);
+    } catch {
+      throw refuse(`There is no directory ${path}.`);
+    }
+    if (!statSync(real).isDirectory()) throw refuse(`${path} is not a directory.`);
+    for (const own of forbidden)
+      if (within(real, own) || within(own, real))
+        throw refuse(`${path} holds agentctl's own data, which no run may touch. Choose a folder beside it.`);
+    return real;
+  };
+
+  return {
+    get,
+
+    list(project: string, paging: Paging): Page<Workspace> {
+      return toPage(store.list(project, paging.after, paging.limit + 1), paging, toWorkspace);
+    },
+
+    /**
+     * Makes a workspace's row and the operation that makes its tree. A directory that another workspace works on in place
+     * is `invalid_state` with its `workspace_id`.
+     */
+    create(tx: Tx, project: { id: string; organization_id: string }, body: WorkspaceCreate): { workspace: Workspace; operation: Operation } {
+      const now = iso(clock.now());
+      const id = clock.id();
+      let source: WorkspaceSource = body.source ?? { type: 'empty' };
+      let path = join(folder, 'workspaces', id);
+      if (source.type === 'directory') {
+        const real = resolveDirectory(source.path);
+        source = { ...source, path: real };
+        if (source.mode === 'in_place') {
+          path = real;
+          const other = store.atPath(real);
+          if (other)
+            throw new Fault('invalid_state', `The workspace ${other} already works in ${real}.`, {
+              details: { state: 'in_use', workspace_id: other },
+            });
+        }
+      }
+      const workspace: Workspace = {
+        id,
+        organization_id: project.organization_id,
+        project_id: project.id,
+        name: body.name ?? (source.type === 'directory' ? basename(source.path) || 'root' : 'workspace'),
+        status: 'provisioning',
+        source,
+        path,
+        revision: 0,
+        writer: null,
+        git: null,
+        base_checkpoint_id: null,
+        delete_after: null,
+        error: null,
+        metadata: body.metadata ?? {},
+        created_at: now,
+        updated_at: now,
+      };
+      store.add(workspace);
+      return { workspace, operation: submit(tx, workspace, 'workspace.create') };
+    },
+
+    update(_tx: Tx, organization: string, id: string, fields: WorkspacePatch): Workspace {
+      get(organization, id);
+      store.update(id, { ...fields, updated_at: iso(clock.now()) });
+      return get(organization, id);
+    },
+
+    /** Schedules the removal; the operation says what goes with it. Asking again changes the time. */
+    scheduleDeletion(tx: Tx, organization: string, id: string, afterSeconds: number): Operation {
+      const workspace = get(organization, id);
+      const due = iso(clock.now() + afterSeconds * 1000);
+      if (workspace.status === 'deleting') {
+        operations.cancel(tx, id, 'workspace.delete');
+        store.update(id, { delete_after: due, updated_at: iso(clock.now()) });
+      } else {
+        operations.cancel(tx, id, 'workspace.create');
+        move(tx, workspace, 'deleting', { delete_after: due });
+      }
+      return submit(tx, workspace, 'workspace.delete');
+    },
+
+    cancelDeletion(tx: Tx, organization: string, id: string): Workspace {
+      const workspace = get(organization, id);
+      if (workspace.status !== 'deleting')
+        throw new Fault('invalid_state', 'No removal of this workspace is scheduled.', { details: { state: workspace.status } });
+      operations.cancel(tx, id, 'workspace.delete');
+      move(tx, workspace, 'provisioning', { delete_after: null, error: null });
+      // Making the tree may be repeated, so it serves whatever state the removal found the tree in.
+      submit(tx, workspace, 'workspace.create');
+      return get(organization, id);
+    },
+
+    /** The workspace, if runs may be sent to it; `invalid_state` otherwise. */
+    getUsable(organization: string, id: string): Workspace {
+      const workspace = get(organization, id);
+      if (!['provisioning', 'ready', 'restoring'].includes(workspace.status))
+        throw new Fault('invalid_state', `The workspace "${workspace.name}" is ${workspace.status}.`, {
+          details: { state: workspace.status },
+        });
+      return workspace;
+    },
+
+    find: store.find,
+
+    /** Takes the writer's place; false when somebody else has it or the workspace is not ready. */
+    claim: (_tx: Tx, id: string, writer: Writer): boolean => store.claim(id, writer),
+
+    /** Gives the writer's place back, if this holder has it. */
+    release(tx: Tx, id: string, holder: string): void {
+      if (store.release(id, holder) > 0) tx.after(changed);
+    },
+
+    /** The tree has changed; answers the new revision. */
+    grow: (_tx: Tx, id: string): number => store.grow(id, iso(clock.now())),
+
+    /** Removes the trees of a project's workspaces that the daemon made. */
+    async purge(project: string): Promise<void> {
+      for (const workspace of store.all(project)) if (workspace.status !== 'deleted') await unprovision(workspace, trash, env);
+    },
+  };
+}
+export type Workspaces = ReturnType<typeof createWorkspaces>;
+
+const within = (path: string, folder: string): boolean => path === folder || path.startsWith(folder.endsWith(sep) ? folder : folder + sep);
