@@ -58,7 +58,7 @@ export async function followInLines(options: LineOptions): Promise<{ ending: End
   }
   if (!shell || ending.status !== 'completed')
     out.note(
-      verdict(ending, runId)
+      verdict(ending, runId, shell)
         .map((line) => out.paint(line.style, line.text))
         .join('\n'),
     );
@@ -85,9 +85,11 @@ export function lineOf(event: Event): Line | null {
       return { style: 'dim', text: `● ${cleanLine(data.harness)}${model} · ${sandbox}` };
     }
     case 'message.completed':
-      return data.role === 'user' ? null : { style: 'gray', text: `  ${clean(data.text).replaceAll('\n', '\n  ')}` };
+      return data.role === 'user' || !data.text.trim()
+        ? null
+        : { style: 'gray', text: `  ${clean(data.text).trim().replaceAll('\n', '\n  ')}` };
     case 'tool.started':
-      return { style: 'cyan', text: `▸ ${cleanLine(data.title || data.name)}` };
+      return { style: 'cyan', text: `▸ ${bare(cleanLine(data.title || data.name))}` };
     case 'tool.completed':
       if (data.status === 'completed') return null;
       return {
@@ -111,7 +113,7 @@ export function lineOf(event: Event): Line | null {
     case 'input.requested':
       return { style: 'yellow', text: question(data) };
     case 'input.resolved':
-      return { style: 'dim', text: `  ${data.status}${data.answered_by ? ` by ${cleanLine(data.answered_by)}` : ''}` };
+      return { style: 'dim', text: `  ${data.status}` };
     case 'retry.scheduled':
       return {
         style: 'yellow',
@@ -135,20 +137,23 @@ export function lineOf(event: Event): Line | null {
   }
 }
 
+/** A title without the backticks that agents put around a command. */
+export const bare = (title: string): string => title.replace(/^`(.+)`$/s, '$1');
+
 /** A question of the agent, as text. */
 export function question({ title, message, options }: Pick<InputRequest, 'title' | 'message' | 'options'>): string {
-  const more = message ? `\n  ${clean(message).replaceAll('\n', '\n  ')}` : '';
+  const more = message && message !== bare(title) ? `\n  ${clean(message).replaceAll('\n', '\n  ')}` : '';
   const choices = options.length
     ? `\n  ${options.map(({ id, label }) => `[${cleanLine(id)}] ${cleanLine(label)}`).join('  ')}`
     : '';
-  return `? ${cleanLine(title)}${more}${choices}`;
+  return `? ${bare(cleanLine(title))}${more}${choices}`;
 }
 
 /** The last lines of a followed run: how it ended, why, and where to look. */
-function verdict({ status, event }: Extract<Ending, { kind: 'ended' }>, runId: string): Line[] {
+function verdict({ status, event }: Extract<Ending, { kind: 'ended' }>, runId: string, shell: boolean): Line[] {
   const { symbol, word, colour } = runLook[status];
   const { error, usage, stop_reason } = event.data as Extract<Event, { type: 'run.failed' }>['data'];
-  const cost = usage.cost_micro_usd === null ? '' : ` · ${money(usage.cost_micro_usd)}`;
+  const cost = shell || usage.cost_micro_usd === null ? '' : ` · ${money(usage.cost_micro_usd)}`;
   const turns = usage.turns > 0 ? ` · ${plural(usage.turns, 'turn')}` : '';
   const head: Line = {
     style: colour as Style,
@@ -156,7 +161,8 @@ function verdict({ status, event }: Extract<Ending, { kind: 'ended' }>, runId: s
   };
   if (status === 'completed') return [head];
   const why = error ? clean(error.message) : stop_reason;
-  const tail = typeof error?.details.stderr_tail === 'string' ? error.details.stderr_tail.trimEnd() : '';
+  // A script's errors have been shown as they came.
+  const tail = !shell && typeof error?.details.stderr_tail === 'string' ? error.details.stderr_tail.trimEnd() : '';
   const said: Line[] =
     tail && status === 'failed' ? [{ style: 'dim', text: `  ${clean(tail).split('\n').slice(-5).join('\n  ')}` }] : [];
   return [head, ...said, { style: 'red', text: `  ${why}` }, { style: 'dim', text: `  agentctl logs ${runId}` }];

@@ -156,3 +156,20 @@ export function fit(text: string, width: number): string {
   }
   return `${cut}…`;
 }
+
+/** Text broken at spaces into lines of at most `width` cells; each but the first begins with `hang`. */
+export function wrapped(text: string, width: number, hang = ''): string {
+  const lines: string[] = [];
+  let line = /^\s*/.exec(text)?.[0] ?? '';
+  let empty = true;
+  for (const word of text.trim().split(/\s+/)) {
+    if (!empty && stringWidth(line) + 1 + stringWidth(word) > width) {
+      lines.push(line);
+      line = hang;
+      empty = true;
+    }
+    line += empty ? word : ` ${word}`;
+    empty = false;
+  }
+  return [...lines, line].join('\n');
+}

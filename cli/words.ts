@@ -49,6 +49,10 @@ export function duration(ms: number): string {
   return `${Math.floor(s / 86_400)}d ${two(Math.floor((s % 86_400) / 3600))}h`;
 }
 
+/** `0s`, `59s`, `1m 03s`: time that runs, and limits such as `20m`, without parts that are zero at the end. */
+export const clock = (seconds: number): string =>
+  seconds < 60 ? `${Math.floor(seconds)}s` : duration(Math.floor(seconds) * 1000).replace(/ 0+[smh]$/, '');
+
 /** Seconds of `90`, `90s`, `20m`, `1h30m`, `2d`; undefined when it is none of these. */
 export function secondsOf(text: string): number | undefined {
   if (/^\d+$/.test(text)) return Number(text);

@@ -4,7 +4,7 @@ import type { Context } from '../context.ts';
 import { exit, Stop } from '../exit.ts';
 import { idOf } from '../ids.ts';
 import { pageOf } from '../listing.ts';
-import { question } from '../lines.ts';
+import { bare, question } from '../lines.ts';
 import { ago, shortId } from '../words.ts';
 
 type Request = ReplyOf<'listInputRequests'>['data'][number];
@@ -19,7 +19,12 @@ export async function inbox(context: Context, { limit }: { limit: number }): Pro
     columns: [
       { title: 'REQUEST', value: ({ id }) => shortId(id) },
       { title: 'KIND', value: ({ kind }) => kind },
-      { title: 'QUESTION', value: ({ title, message }) => (message ? `${title}: ${message}` : title), flex: true },
+      {
+        title: 'QUESTION',
+        value: ({ title, message }) =>
+          message && message !== bare(title) ? `${bare(title)}: ${message}` : bare(title),
+        flex: true,
+      },
       { title: 'RUN', value: ({ run_id }) => shortId(run_id) },
       { title: 'ASKED', value: ({ created_at }) => ago(created_at, now) },
       { title: 'EXPIRES', value: ({ expires_at }) => ago(expires_at, now) },

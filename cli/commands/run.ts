@@ -55,7 +55,6 @@ export async function runCommand(context: Context, options: RunOptions, given?: 
     ...(options.sandbox ? { sandbox: options.sandbox } : {}),
     ...(options.label ? { metadata: options.label } : {}),
   };
-  if (!body.harness && !body.session_id) body.harness = await bestHarness(context, client);
   return startAndFollow(context, client, body, options);
 }
 
@@ -133,26 +132,30 @@ function into(file: string): (text: string) => void {
   return (text) => writeFileSync(file, text, { flag: 'a' });
 }
 
+/** Starts the run; a server without a default harness is told the best one, and a machine without a sandbox is asked about. */
 async function start(context: Context, client: Client, body: Body, key?: string): Promise<ReplyOf<'createRun'>> {
+  const idempotencyKey = key ?? crypto.randomUUID();
   try {
-    return await client.insist('createRun', { body }, { idempotencyKey: key ?? crypto.randomUUID() });
+    return await client.insist('createRun', { body }, { idempotencyKey });
   } catch (error) {
-    const mayAsk =
-      error instanceof Fault && error.code === 'sandbox_unavailable' && context.canAsk && body.sandbox !== 'required';
-    if (!mayAsk) throw error;
-    if (!(await consents(context, error))) throw error;
-    return client.insist(
-      'createRun',
-      { body: { ...body, sandbox: 'none' } },
-      { idempotencyKey: key ?? crypto.randomUUID() },
-    );
+    if (!(error instanceof Fault)) throw error;
+    if (!body.harness && error.code === 'invalid_request' && error.param === 'harness') {
+      body.harness = await bestHarness(context, client);
+      return start(context, client, body, idempotencyKey);
+    }
+    const mayAsk = error.code === 'sandbox_unavailable' && context.canAsk && (body.sandbox ?? 'auto') === 'auto';
+    if (!mayAsk || !(await consents(context, error))) throw error;
+    return start(context, client, { ...body, sandbox: 'none' }, idempotencyKey);
   }
 }
 
 async function consents({ out, stdin }: Context, fault: Fault): Promise<boolean> {
-  out.note(out.paint('yellow', `! ${fault.message}`));
-  out.note('  Without a sandbox the agent works as you: it can read and change every file that you can, also outside');
-  out.note('  this workspace, and use the network. A run that has been started cannot be put into one later.');
+  const { wrapped } = await import('../output.ts');
+  const width = Math.min(100, out.streams.stderr.columns ?? 80);
+  out.note(out.paint('yellow', wrapped(`! ${fault.message}`, width, '  ')));
+  const means =
+    'Without a sandbox the agent works as you: it can read and change every file that you can, also outside this workspace, and use the network.';
+  out.note(wrapped(`  ${means}`, width, '  '));
   const { createInterface } = await import('node:readline/promises');
   const reader = createInterface({ input: stdin, output: process.stderr });
   try {
@@ -222,7 +225,7 @@ async function say({ out }: Context, client: Client, { workspaceId }: Place): Pr
 
 const preferred = ['claude', 'codex', 'gemini', 'opencode'];
 
-/** The default of the server where it has one, otherwise the best agent that is installed; undefined lets the server decide. */
+/** The best agent that is installed, said on standard error. Never `shell`: a prompt is no script. */
 async function bestHarness({ out }: Context, client: Client): Promise<string> {
   const { data } = await client.call('listHarnesses', { query: { limit: 200 } });
   const agents = data.filter(({ id }) => id !== 'shell');

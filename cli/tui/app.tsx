@@ -1,6 +1,6 @@
 import { Box, Static, Text, useInput, useWindowSize } from 'ink';
 import type { ReactNode } from 'react';
-import { blockRows, type Shown } from './blocks.ts';
+import { apart, blockRows, type Shown } from './blocks.ts';
 import type { Pressed } from './keys.ts';
 import { liveRows, type Screen } from './live.ts';
 import type { Row } from './rows.ts';
@@ -15,16 +15,20 @@ export interface AppProps {
 
 /** The live view of a run: finished blocks above, printed once, and below them what moves. */
 export function App({ view, screen, onKey }: AppProps): ReactNode {
-  const { columns, rows } = useWindowSize();
+  const { columns, rows: height } = useWindowSize();
   useInput((input, key) => onKey({ input, ...key }));
   const width = Math.max(1, columns - 1);
   const shown: Shown = { thinking: screen.thinking, output: screen.output };
   return (
     <>
       <Static items={view.blocks}>
-        {(block: Block) => <Rows key={block.key} rows={blockRows(block, width, shown)} />}
+        {(block: Block, index) => {
+          const lines = blockRows(block, width, shown);
+          const gap = lines.length > 0 && apart(view.blocks, index, shown);
+          return <Rows key={block.key} rows={gap ? [[], ...lines] : lines} />;
+        }}
       </Static>
-      <Rows rows={liveRows(view, { ...screen, width, height: Math.max(1, rows - 2) })} />
+      <Rows rows={liveRows(view, { ...screen, width, height: Math.max(1, height - 2) })} />
     </>
   );
 }

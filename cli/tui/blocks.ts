@@ -10,8 +10,22 @@ export interface Shown {
   output: boolean;
 }
 
-const gap: Row = [];
 const bar: Span = { text: '│ ', dim: true };
+
+const close: Partial<Record<Block['kind'], Block['kind'][]>> = {
+  started: ['prompt'],
+  tool: ['tool'],
+  output: ['output'],
+  note: ['note', 'output'],
+  answered: ['answered', 'tool'],
+};
+
+/** Whether an empty row stands before the block at `index`: between a list of tools and what is said, not within one. */
+export function apart(blocks: Block[], index: number, { thinking }: Shown): boolean {
+  const block = blocks[index];
+  const before = blocks.slice(0, index).findLast(({ kind }) => thinking || kind !== 'reasoning');
+  return block !== undefined && before !== undefined && !close[block.kind]?.includes(before.kind);
+}
 
 /** A finished piece of the transcript as rows of at most `width` cells; empty when it is not to be seen. */
 export function blockRows(block: Block, width: number, shown: Shown): Row[] {
@@ -38,11 +52,10 @@ export function blockRows(block: Block, width: number, shown: Shown): Row[] {
       return wrap(parts.join(' · '), width, { dim: true });
     }
     case 'message':
-      return [gap, ...markdown(clean(block.text), width)];
+      return markdown(clean(block.text), width);
     case 'reasoning':
       if (!shown.thinking) return [];
       return [
-        gap,
         ...indented(wrap(clean(block.text).trim(), width - 2, { dim: true, italic: true }), { text: '∴ ', dim: true }),
       ];
     case 'output':
@@ -58,11 +71,12 @@ export function blockRows(block: Block, width: number, shown: Shown): Row[] {
         pending: '?',
       }[block.status];
       const answer = block.request.kind === 'permission' || block.status !== 'answered' ? how : '✓ answered';
-      const by = block.by ? `  by ${cleanLine(block.by)}` : '';
+      // Who answered is named where it is a name; an id says nothing here.
+      const by = block.by && !/^[0-9a-f]{8}-/.test(block.by) ? `  by ${cleanLine(block.by)}` : '';
       return wrapSpans(
         [
           { text: `${answer}  `, colour: block.status === 'answered' ? 'green' : 'yellow' },
-          { text: cleanLine(block.request.title) },
+          ...toolName(block.request.title),
           { text: by, dim: true },
         ],
         width,
@@ -101,7 +115,7 @@ function toolRows(
           ? ' failed'
           : ` exit ${exitCode}`;
   const head = spread(
-    [mark, ...named(cleanLine(tool.title))],
+    [mark, ...toolName(tool.title)],
     [{ text: `${how.trim()}${how ? ' ' : ''}${duration(durationMs)}`, dim: true }],
     width,
   );
@@ -110,9 +124,9 @@ function toolRows(
 }
 
 /** A tool's title, in which the command is what matters. */
-const named = (title: string): Row => {
-  const [, code] = /^`(.+)`$/.exec(title) ?? [];
-  return [{ text: code ?? title, bold: code !== undefined }];
+export const toolName = (title: string): Row => {
+  const [, code] = /^`(.+)`$/.exec(cleanLine(title)) ?? [];
+  return [{ text: code ?? cleanLine(title), bold: code !== undefined }];
 };
 
 /** The last lines of a tool's output, and how many there are before them. */
@@ -153,23 +167,22 @@ const remedies: Record<string, string> = {
   harness_stalled: 'agentctl retry',
 };
 
-function summaryRows({ runId, status, ended, changes, files }: Summary, width: number): Row[] {
+function summaryRows({ runId, harness, status, ended, changes, files }: Summary, width: number): Row[] {
   const { symbol, word, colour } = runLook[status];
   const { usage, error, stop_reason } = ended;
   const figures = [
     duration(usage.duration_ms),
-    usage.cost_micro_usd === null ? null : money(usage.cost_micro_usd),
+    usage.cost_micro_usd === null || harness === 'shell' ? null : money(usage.cost_micro_usd),
     usage.input_tokens + usage.output_tokens > 0 ? `${count(usage.input_tokens + usage.output_tokens)} tokens` : null,
-    usage.tool_calls > 0 ? plural(usage.tool_calls, 'tool call') : null,
+    usage.tool_calls > 0 && harness !== 'shell' ? plural(usage.tool_calls, 'tool call') : null,
   ].filter(Boolean);
   const rows: Row[] = [
-    gap,
     [{ text: '─'.repeat(Math.min(width, 60)), dim: true }],
     ...wrapSpans([{ text: `${symbol} ${word}`, colour, bold: true }, { text: `  ${figures.join(' · ')}` }], width),
   ];
   if (error) rows.push(...indented(wrap(clean(error.message), width - 2, { colour: 'red' }), { text: '  ' }));
   else if (status === 'failed' && stop_reason) rows.push([{ text: `  ${stop_reason}`, colour: 'red' }]);
-  const tail = typeof error?.details.stderr_tail === 'string' ? error.details.stderr_tail : '';
+  const tail = harness !== 'shell' && typeof error?.details.stderr_tail === 'string' ? error.details.stderr_tail : '';
   if (tail) rows.push(...tailRows(tail, width, 5));
   const remedy = error && (typeof error.details.remedy === 'string' ? error.details.remedy : remedies[error.code]);
   if (remedy) rows.push(...indented(wrap(cleanLine(remedy), width - 4), { text: '  → ', dim: true }));

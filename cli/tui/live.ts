@@ -1,6 +1,6 @@
 import { clean, cleanLine } from '../text.ts';
-import { count, duration, money, runLook } from '../words.ts';
-import { fileSpans, type Shown, tailRows } from './blocks.ts';
+import { clock, count, money, runLook } from '../words.ts';
+import { fileSpans, type Shown, tailRows, toolName } from './blocks.ts';
 import { markdown } from './markdown.ts';
 import { cutRow, indented, type Row, type Span, spread, widthOf, wrap } from './rows.ts';
 import { type View, workedMs } from './state.ts';
@@ -45,10 +45,11 @@ export function liveRows(view: View, screen: Screen): Row[] {
   const room = height - footer.length;
   if (room <= 0) return footer.slice(-height);
   const middle = rest.slice(-room);
-  const said = speech(view, screen, room - middle.length - 1);
-  const above = said.length > 0 ? [...said, []] : middle.length > 0 && room > middle.length ? [[]] : [];
-  const spacer: Row[] = middle.length + above.length > 0 && room > middle.length + above.length ? [[]] : [];
-  return [...above, ...middle, ...spacer, ...footer].slice(-height);
+  const said = speech(view, screen, room - middle.length - 2);
+  const parts = [said, middle].filter((part) => part.length > 0);
+  const upper = parts.flatMap((part) => [[], ...part] as Row[]);
+  const rows: Row[] = [...upper, ...(upper.length < room ? [[]] : []), ...footer];
+  return rows.slice(-height);
 }
 
 /** What is being said or thought, its end when there is no room for all. */
@@ -75,9 +76,9 @@ function toolsRows(view: View, { width, now, tick, output }: Screen): Row[] {
   const shell = view.harness === 'shell';
   const most = output ? 12 : view.tools.length > 2 ? 2 : 4;
   return view.tools.slice(-4).flatMap((tool) => {
-    const head: Row = [{ text: `${spinner[tick % spinner.length]} `, colour: 'cyan' }, { text: cleanLine(tool.title) }];
+    const head: Row = [{ text: `${spinner[tick % spinner.length]} `, colour: 'cyan' }, ...toolName(tool.title)];
     return [
-      spread(head, [{ text: duration(Math.max(0, now - tool.startedAt)), dim: true }], width),
+      spread(head, [{ text: clock(Math.max(0, now - tool.startedAt) / 1000), dim: true }], width),
       ...(shell
         ? wrap(clean(tool.output), width)
             .slice(-1)
@@ -137,13 +138,17 @@ function questionRows(view: View, screen: Screen): Row[] {
   if (!request) return [];
   const inner = width - 4;
   const { title, message, options, allow_text } = request;
-  const body: Row[] = [...wrap(clean(title).trim(), inner, { bold: true })];
+  const plain = (text: string) =>
+    clean(text)
+      .trim()
+      .replace(/^`(.+)`$/s, '$1');
+  const body: Row[] = wrap(plain(title), inner, { bold: true });
   const tool = view.tools.find(({ id }) => id === request.tool_call_id);
   const about = [
     message && clean(message).trim(),
     tool && tool.locations.length > 0 && tool.locations.map(cleanLine).join('\n'),
   ];
-  for (const text of about) if (text && text !== title) body.push(...wrap(text, inner, { colour: 'cyan' }));
+  for (const text of about) if (text && text !== plain(title)) body.push(...wrap(text, inner, { colour: 'cyan' }));
   const most = Math.max(3, height - 8);
   const cut =
     body.length > most
@@ -174,7 +179,7 @@ function questionRows(view: View, screen: Screen): Row[] {
   const head = ` ? needs you${more} `;
   const line = (row: Row): Row => [
     { text: '│ ', colour: 'yellow' },
-    ...spread(cutRow(row, inner), [], inner - 0),
+    ...spread(cutRow(row, inner), [], inner),
     { text: ' │', colour: 'yellow' },
   ];
   return [
@@ -190,13 +195,10 @@ function statusRow(view: View, { width, now, workspace, lostSince, cancelling }:
   const { symbol, word, colour } = runLook[status];
   const worked = workedMs(view, now);
   const { timeout_seconds, max_cost_micro_usd } = view.limits;
-  const time =
-    worked === null
-      ? null
-      : `${duration(Math.floor(worked / 1000) * 1000)}${timeout_seconds ? `/${duration(timeout_seconds * 1000)}` : ''}`;
+  const time = worked === null ? null : `${clock(worked / 1000)}${timeout_seconds ? `/${clock(timeout_seconds)}` : ''}`;
   const spent = view.usage?.cost_micro_usd ?? null;
   const cost =
-    spent !== null && (spent !== '0' || max_cost_micro_usd)
+    spent !== null && view.harness !== 'shell' && (spent !== '0' || max_cost_micro_usd)
       ? `${money(spent)}${max_cost_micro_usd ? `/${money(max_cost_micro_usd)}` : ''}`
       : null;
   const tokens = view.usage ? view.usage.input_tokens + view.usage.output_tokens : 0;
@@ -222,7 +224,7 @@ function statusRow(view: View, { width, now, workspace, lostSince, cancelling }:
   }
   const lost = lostSince !== null && now - lostSince > 10_000;
   const right: Row = lost
-    ? [{ text: `no connection for ${duration(now - lostSince)}`, colour: 'yellow' }]
+    ? [{ text: `no connection for ${clock((now - lostSince) / 1000)}`, colour: 'yellow' }]
     : workspace
       ? [{ text: cleanLine(workspace), dim: true }]
       : [];

@@ -36,6 +36,7 @@ export type Block = { key: string } & (
 /** How a run ended, with what it changed where that is known. */
 export interface Summary {
   runId: string;
+  harness: string;
   status: 'completed' | 'failed' | 'cancelled';
   ended: EventData['run.failed'];
   changes: RunResult['changes'] | null;
@@ -292,7 +293,14 @@ function end(view: View, key: string, status: Summary['status'], data: EventData
 export function summarised(view: View, changes: RunResult['changes'] | null): View {
   if (!view.ended) return view;
   const { status, data } = view.ended;
-  const summary: Summary = { runId: view.runId, status, ended: data, changes, files: view.files };
+  const summary: Summary = {
+    runId: view.runId,
+    harness: view.harness,
+    status,
+    ended: data,
+    changes,
+    files: view.files,
+  };
   return add(view, 'summary', { kind: 'summary', view: summary });
 }
 

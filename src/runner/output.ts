@@ -10,34 +10,42 @@ export const mostInEvents = 1_048_576;
 /** Bytes at the end of the output that `tool.completed` repeats. */
 const tailBytes = 16_384;
 
-/** The last bytes of a stream, in bounded memory. */
+/** The last bytes of a stream, in one buffer of at most `bound` bytes that is written round and round. */
 export class Tail {
   readonly #bound: number;
-  #parts: Buffer[] = [];
-  #length = 0;
+  #ring = Buffer.alloc(0);
+  #at = 0;
+  #size = 0;
 
   constructor(bound: number) {
     this.#bound = bound;
   }
 
   push(bytes: Buffer): void {
-    // A copy: a piece must not keep the whole buffer that it is cut from.
-    this.#parts.push(Buffer.from(bytes.length > this.#bound ? bytes.subarray(-this.#bound) : bytes));
-    this.#length += Math.min(bytes.length, this.#bound);
-    if (this.#length > this.#bound * 2 || this.#parts.length > 1024) {
-      const all = Buffer.concat(this.#parts);
-      this.#parts = [Buffer.from(all.subarray(-this.#bound))];
-      this.#length = Math.min(this.#bound, all.length);
-    }
+    const tail = bytes.length > this.#bound ? bytes.subarray(-this.#bound) : bytes;
+    const needed = Math.min(this.#size + tail.length, this.#bound);
+    if (this.#ring.length < needed) this.#grow(needed);
+    const first = Math.min(tail.length, this.#ring.length - this.#at);
+    tail.copy(this.#ring, this.#at, 0, first);
+    tail.copy(this.#ring, 0, first);
+    this.#at = (this.#at + tail.length) % this.#ring.length || 0;
+    this.#size += bytes.length;
+  }
+
+  /** Only a ring that has never come round grows. */
+  #grow(needed: number): void {
+    const ring = Buffer.alloc(Math.min(this.#bound, Math.max(needed, this.#ring.length * 2, 1024)));
+    this.#ring.copy(ring, 0, 0, this.#size);
+    this.#ring = ring;
+    this.#at = this.#size;
   }
 
   /** The tail as text; a character that the bound cut is left out. */
   text(): string {
-    let bytes = Buffer.concat(this.#parts);
-    if (bytes.length > this.#bound) bytes = bytes.subarray(-this.#bound);
-    else return bytes.toString('utf8');
+    if (this.#size <= this.#ring.length) return this.#ring.toString('utf8', 0, this.#size);
+    const bytes = Buffer.concat([this.#ring.subarray(this.#at), this.#ring.subarray(0, this.#at)]);
     let start = 0;
-    while (start < 4 && start < bytes.length && ((bytes[start] as number) & 0xc0) === 0x80) start++;
+    while (start < 4 && ((bytes[start] ?? 0) & 0xc0) === 0x80) start++;
     return bytes.toString('utf8', start);
   }
 }
@@ -108,7 +116,7 @@ export class ToolOutput {
 
   #keep(bytes: Buffer): void {
     if (this.#head) {
-      this.#head.push(Buffer.from(bytes));
+      this.#head.push(bytes);
       this.#headLength += bytes.length;
       if (this.#headLength <= mostInEvents && !this.#truncated) return;
       const head = this.#head;

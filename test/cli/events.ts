@@ -54,7 +54,16 @@ export const events = (steps: Step[], first = 1): Event[] =>
   steps.map(([type, data], n) => {
     const sequence = first + n;
     const created_at = new Date(began + sequence * 100).toISOString();
-    return { id: String(sequence), sequence, run_id: runId, session_id: runId, type, source: 'harness', created_at, data } as Event;
+    return {
+      id: String(sequence),
+      sequence,
+      run_id: runId,
+      session_id: runId,
+      type,
+      source: 'harness',
+      created_at,
+      data,
+    } as Event;
   });
 
 /** The beginning of a run that has a harness. */
@@ -78,15 +87,32 @@ export const started = (harness = 'claude', model: string | null = 'sonnet-4.5')
 
 /** A tool call from its start to its end. */
 export const tool = (id: string, title: string, output: string, exit_code = 0): Step[] => [
-  ['tool.started', { tool_call_id: id, name: 'bash', title, category: 'execute', input: {}, locations: [], connection_id: null }],
+  [
+    'tool.started',
+    { tool_call_id: id, name: 'bash', title, category: 'execute', input: {}, locations: [], connection_id: null },
+  ],
   ['tool.output', { tool_call_id: id, stream: 'stdout', text: output, truncated: false }],
-  ['tool.completed', { tool_call_id: id, status: exit_code === 0 ? 'completed' : 'failed', exit_code, output, duration_ms: 1200 }],
+  [
+    'tool.completed',
+    { tool_call_id: id, status: exit_code === 0 ? 'completed' : 'failed', exit_code, output, duration_ms: 1200 },
+  ],
 ];
 
 /** The end of a run. */
 export const completed = (some: Partial<Usage> = {}): Step => [
   'run.completed',
-  { stop_reason: 'end_turn', error: null, usage: usage({ duration_ms: 63_000, input_tokens: 12_000, output_tokens: 345, tool_calls: 2, cost_micro_usd: '123400', ...some }) },
+  {
+    stop_reason: 'end_turn',
+    error: null,
+    usage: usage({
+      duration_ms: 63_000,
+      input_tokens: 12_000,
+      output_tokens: 345,
+      tool_calls: 2,
+      cost_micro_usd: '123400',
+      ...some,
+    }),
+  },
 ];
 
 export { runId };

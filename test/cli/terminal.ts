@@ -14,7 +14,12 @@ export async function bundle(entry: string): Promise<string> {
     external: [/^react-devtools-core/, /^better-sqlite3/],
     transform: { define: { 'process.env.NODE_ENV': '"production"', 'process.env.AGENTCTL_VERSION': '"0.0.0-test"' } },
   });
-  await built.write({ dir: folder, format: 'esm', entryFileNames: '[name].mjs', chunkFileNames: 'chunks/[name]-[hash].mjs' });
+  await built.write({
+    dir: folder,
+    format: 'esm',
+    entryFileNames: '[name].mjs',
+    chunkFileNames: 'chunks/[name]-[hash].mjs',
+  });
   await built.close();
   return join(folder, 'program.mjs');
 }
@@ -35,10 +40,23 @@ export interface Terminal {
 }
 
 /** Starts `node file` in a pseudo terminal. */
-export function open(file: string, args: string[], env: Record<string, string>, columns = 80, rows = 24, cwd = process.cwd()): Terminal {
+export function open(
+  file: string,
+  args: string[],
+  env: Record<string, string>,
+  columns = 80,
+  rows = 24,
+  cwd = process.cwd(),
+): Terminal {
   const emulator = new xterm.Terminal({ cols: columns, rows, scrollback: 5000, allowProposedApi: true });
   const base = { PATH: process.env.PATH ?? '', HOME: process.env.HOME ?? '', TERM: 'xterm-256color', LANG: 'C.UTF-8' };
-  const child = spawn(process.execPath, [file, ...args], { name: 'xterm-256color', cols: columns, rows, cwd, env: { ...base, ...env } });
+  const child = spawn(process.execPath, [file, ...args], {
+    name: 'xterm-256color',
+    cols: columns,
+    rows,
+    cwd,
+    env: { ...base, ...env },
+  });
   let raw = '';
   const waiting = new Set<() => void>();
   child.onData((data) => {
@@ -50,10 +68,15 @@ export function open(file: string, args: string[], env: Record<string, string>, 
   // What the program asks of the terminal is answered, as a real one would.
   emulator.onData((data) => child.write(data));
   const lines = (from: number, to: number) =>
-    Array.from({ length: to - from }, (_, n) => emulator.buffer.active.getLine(from + n)?.translateToString(true) ?? '');
+    Array.from(
+      { length: to - from },
+      (_, n) => emulator.buffer.active.getLine(from + n)?.translateToString(true) ?? '',
+    );
   const screen = () => lines(emulator.buffer.active.baseY, emulator.buffer.active.baseY + emulator.rows);
   const history = () => lines(0, emulator.buffer.active.baseY + emulator.rows);
-  const exited = new Promise<number>((resolve) => child.onExit(({ exitCode }) => setTimeout(() => resolve(exitCode), 20)));
+  const exited = new Promise<number>((resolve) =>
+    child.onExit(({ exitCode }) => setTimeout(() => resolve(exitCode), 20)),
+  );
   return {
     screen,
     history,
@@ -80,7 +103,10 @@ export function open(file: string, args: string[], env: Record<string, string>, 
           const text = history().join('\n');
           if (test(text)) done(() => resolve(text));
         };
-        const timer = setTimeout(() => done(() => reject(new Error(`Not seen: ${String(fits)}\n${history().join('\n')}`))), ms);
+        const timer = setTimeout(
+          () => done(() => reject(new Error(`Not seen: ${String(fits)}\n${history().join('\n')}`))),
+          ms,
+        );
         waiting.add(look);
         look();
       }),

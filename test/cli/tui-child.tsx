@@ -3,7 +3,11 @@ import type { Event } from '../../src/api/client.ts';
 
 // A program of its own, so that a test can give it a real terminal. The test sends events and reads actions over IPC-like
 // lines: events come from the file descriptor 3's stand-in, the environment, because a pty has three descriptors only.
-const { script, mode, gap } = JSON.parse(process.env.TUI_SCRIPT ?? '{}') as { script: Event[]; mode: 'run' | 'attach'; gap: number };
+const { script, mode, gap } = JSON.parse(process.env.TUI_SCRIPT ?? '{}') as {
+  script: Event[];
+  mode: 'run' | 'attach';
+  gap: number;
+};
 
 const answers: string[] = [];
 let wake = () => {};
@@ -43,7 +47,15 @@ const source: Source = {
   result: () => Promise.reject(new Error('none')),
 };
 
-if (process.env.TUI_CRASH) setTimeout(() => { throw new Error('crashed on purpose'); }, Number(process.env.TUI_CRASH));
-const { ending, cancelledByUs } = await show(source, { mode, noInput: false, stdin: process.stdin, stdout: process.stdout });
+if (process.env.TUI_CRASH)
+  setTimeout(() => {
+    throw new Error('crashed on purpose');
+  }, Number(process.env.TUI_CRASH));
+const { ending, cancelledByUs } = await show(source, {
+  mode,
+  noInput: false,
+  stdin: process.stdin,
+  stdout: process.stdout,
+});
 process.stdout.write(`END ${ending.kind} ${cancelledByUs} ${answers.join(' | ')}\n`);
 process.exit(0);

@@ -1,0 +1,165 @@
+import { readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { createRegistry } from '../../src/harness/registry.ts';
+import { findRun, tracesIn } from '../../src/runner/ending.ts';
+import type { RunSpec } from '../../src/runner/protocol.ts';
+import { installed, type RealAgent, realAgents } from '../kit/agents.ts';
+import { type FakeModel, type Scenario, startFakeModel } from '../kit/fake-model.ts';
+import { Place, type Runner, until } from '../kit/runner.ts';
+
+/** The real programs, against a model that plays a script. Which: all that are asked for in AGENTS, or the two that are light. */
+const wanted = (process.env.AGENTS ?? 'gemini,opencode').split(',');
+
+const scenario: Scenario = {
+  usage: { input: 1000, output: 50, cached: 200, reasoning: 10 },
+  side: { text: 'A title' },
+  scripts: [
+    {
+      when: 'HELLO',
+      steps: [
+        {
+          thinking: 'I should write the file.',
+          text: 'I will write the file.',
+          calls: [{ do: 'write', path: 'hello.txt', content: 'hello from the fake model\n' }],
+        },
+        { text: 'Done: hello.txt is written.' },
+      ],
+    },
+    { when: 'EDIT', steps: [
+      { text: 'Reading.', calls: [{ do: 'read', path: 'old.txt' }] },
+      { text: 'Editing.', calls: [{ do: 'edit', path: 'old.txt', old: 'before', new: 'after' }] },
+      { text: 'Edited.' },
+    ] },
+    { when: 'REMEMBER', steps: [{ text: 'You said HELL0 before.' }] },
+    { when: 'SLOW', steps: [{ text: 'Working on it for a long time.', hang: true }] },
+    { when: 'COMMAND', steps: [{ text: 'A command.', calls: [{ do: 'shell', command: 'echo ran > mark; sleep 300' }] }, { text: 'x' }] },
+    { when: 'NOKEY', steps: [{ error: { status: 401, message: 'invalid api key' } }] },
+  ],
+};
+
+describe.each(realAgents.filter(({ id }) => wanted.includes(id)))('$id', { timeout: 180_000 }, (agent: RealAgent) => {
+  let model: FakeModel;
+  let missing: string | null = null;
+  let launch: RunSpec['harness'];
+
+  beforeAll(async () => {
+    model = await startFakeModel(scenario);
+    const found = await installed(agent);
+    if ('missing' in found) {
+      missing = found.missing;
+      return;
+    }
+    const path = `${found.path}:${dirname(process.execPath)}:/usr/bin:/bin`;
+    const registry = createRegistry({ rows: { [agent.id]: agent.settings(model.url) }, env: { PATH: path, HOME: '/nonexistent' } });
+    const started = await registry.launch(agent.id);
+    if (!started) missing = `${agent.program} was not found.`;
+    else launch = started;
+  }, 180_000);
+  afterAll(() => model.close());
+
+  const start = (place: Place, prompt: string, changes: Partial<RunSpec> = {}): Runner =>
+    place.start({
+      ...place.spec(prompt, changes),
+      harness: launch,
+      model: agent.model,
+      env: { PATH: `${dirname(process.execPath)}:/usr/bin:/bin`, LANG: 'C.UTF-8', SHELL: '/bin/sh' },
+      limits: { timeout_seconds: 120, max_cost_micro_usd: null, max_turns: null },
+    });
+  const gone = (place: Place, runner: Runner) => findRun(tracesIn(place.folder, runner.spec.run_id));
+
+  test('writes a file', async ({ skip }) => {
+    if (missing) skip(missing);
+    await using place = new Place();
+    const runner = start(place, 'HELLO please');
+    const final = await runner.final(150_000);
+    expect(final, JSON.stringify(runner.drafts().slice(-5))).toMatchObject({
+      status: 'completed',
+      stop_reason: 'end_turn',
+      text: 'Done: hello.txt is written.',
+    });
+    expect(readFileSync(join(place.workspace, 'hello.txt'), 'utf8')).toBe('hello from the fake model\n');
+    expect(final.changes.filter(({ path }) => path === 'hello.txt')).toEqual([{ path: 'hello.txt', change: 'added' }]);
+    expect(final.usage.input_tokens).toBeGreaterThan(0);
+    expect(final.usage.output_tokens).toBeGreaterThan(0);
+    expect(final.usage).toMatchObject({ tool_calls: 1, turns: 2 });
+    if (launch.reports_cost) expect(Number(final.usage.cost_micro_usd)).toBeGreaterThan(0);
+    else expect(final.usage).toMatchObject({ cost_micro_usd: null, cost_source: 'unknown' });
+    expect(runner.events('message.completed').map(({ text }) => text)).toEqual([
+      'I will write the file.',
+      'Done: hello.txt is written.',
+    ]);
+    // Gemini makes a headline of each piece.
+    const thoughts = runner.events('reasoning.completed').map(({ text }) => text.replaceAll(/[*\n]/g, ''));
+    expect(thoughts.join('')).toContain('I should write the file.');
+    expect(runner.events('tool.started')).toMatchObject([{ category: 'edit' }]);
+    expect(runner.events('tool.completed')).toMatchObject([{ status: 'completed' }]);
+    expect(runner.find('session')?.native_session_id).toBeTruthy();
+    expect(runner.find('started')?.harness_version).toBe(agent.version);
+    expect(gone(place, runner)).toEqual([]);
+  });
+
+  test('goes on with its conversation in another process', async ({ skip }) => {
+    if (missing) skip(missing);
+    // Gemini's load breaks within the minute in which the session began (google-gemini/gemini-cli#28775).
+    if (agent.id === 'gemini') skip('its session cannot be loaded within the same minute');
+    await using place = new Place();
+    const first = start(place, 'HELLO please');
+    await first.final(150_000);
+    await using second = new Place();
+    const runner = start(second, 'REMEMBER?', {
+      session_folder: place.session,
+      workspace: { path: place.workspace, revision: 2 },
+      native_session_id: first.find('session')?.native_session_id ?? null,
+    });
+    expect(await runner.final(150_000)).toMatchObject({ status: 'completed', text: 'You said HELL0 before.', usage: { turns: 1, tool_calls: 0 } });
+    expect(runner.events('message.completed')).toHaveLength(1);
+    const asked = model.requests().filter(({ step, body }) => step.startsWith('script') && JSON.stringify(body).includes('REMEMBER'));
+    expect(JSON.stringify(asked.at(-1)?.body)).toContain('HELLO please');
+  });
+
+  test('a refusal leaves the file unwritten', async ({ skip }) => {
+    if (missing) skip(missing);
+    if (agent.id === 'codex') skip('it asks for commands alone');
+    await using place = new Place();
+    const runner = start(place, 'HELLO please', { permission_mode: 'ask', on_input: 'ask' });
+    const { request } = await runner.seen('input', 150_000);
+    expect(request.options.some(({ kind }) => kind === 'reject_once')).toBe(true);
+    const no = request.options.find(({ kind }) => kind === 'reject_once');
+    await runner.say({ command: 'answer', request_id: request.id, answer: { option_id: no?.id ?? '' } });
+    expect(await runner.final(150_000)).toMatchObject({ status: 'completed', changes: [] });
+    expect(runner.events('tool.completed')).toMatchObject([{ status: 'rejected' }]);
+  });
+
+  test('a cancel ends it while the model speaks', async ({ skip }) => {
+    if (missing) skip(missing);
+    await using place = new Place();
+    const runner = start(place, 'SLOW please');
+    await until(() => runner.events('message.delta').length > 0, 'message', 150_000);
+    const since = Date.now();
+    await runner.say({ command: 'cancel' });
+    expect(await runner.final(30_000)).toMatchObject({ status: 'cancelled', stop_reason: 'cancelled' });
+    console.log(`${agent.id}: cancelled while speaking after ${Date.now() - since} ms`);
+    expect(gone(place, runner)).toEqual([]);
+  });
+
+  test('a cancel ends it, and the command that it runs', async ({ skip }) => {
+    if (missing) skip(missing);
+    await using place = new Place();
+    const runner = start(place, 'COMMAND please');
+    await until(() => runner.find('started') && gone(place, runner).length > 0 && existsMark(place), 'command', 150_000);
+    const since = Date.now();
+    await runner.say({ command: 'cancel' });
+    expect(await runner.final(30_000)).toMatchObject({ status: 'cancelled' });
+    console.log(`${agent.id}: cancelled with a command after ${Date.now() - since} ms`);
+    expect(gone(place, runner)).toEqual([]);
+  });
+});
+
+const existsMark = (place: Place): boolean => {
+  try {
+    return readFileSync(join(place.workspace, 'mark'), 'utf8') === 'ran\n';
+  } catch {
+    return false;
+  }
+};
