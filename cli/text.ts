@@ -15,7 +15,7 @@ const unseen =
 /** Text of an agent, a tool or a name, safe to show: no control or escape sequences, nothing that reorders or hides. Line breaks and tabs stay. */
 export function clean(text: string): string {
   const plain = text.replaceAll(/\r\n/g, '\n').replaceAll(/[\u2028\u2029\u0085]/g, '\n');
-  const bare = stripVTControlCharacters(plain.replace(controlStrings, '')).replace(escapes, '');
+  const bare = stripVTControlCharacters(plain.replace(controlStrings, '').replace(escapes, ''));
   return overwritten(bare)
     .replace(unseen, '')
     .replaceAll(/[\uD800-\uDBFF](?![\uDC00-\uDFFF])|(?<![\uD800-\uDBFF])[\uDC00-\uDFFF]/g, '\uFFFD');

@@ -1,7 +1,7 @@
 import { clean, cleanLine } from '../text.ts';
-import { count, duration, money, plural, runLook } from '../words.ts';
+import { count, duration, money, plural, runLook, shortId } from '../words.ts';
 import { markdown } from './markdown.ts';
-import { indented, type Row, type Span, spread, wrap, wrapSpans } from './rows.ts';
+import { cutRow, indented, type Row, type Span, spread, wrap, wrapSpans } from './rows.ts';
 import type { Block, Summary } from './state.ts';
 
 /** What the person has switched on. */
@@ -200,6 +200,7 @@ function summaryRows({ runId, harness, status, ended, changes, files }: Summary,
     }
     if (changed.length > 15) rows.push([{ text: `    … ${changed.length - 15} more`, dim: true }]);
   }
-  rows.push([{ text: `  agentctl logs ${runId}`, dim: true }]);
-  return rows;
+  const hint = `  agentctl logs ${runId}`;
+  rows.push([{ text: hint.length > width ? `  agentctl logs ${shortId(runId)}` : hint, dim: true }]);
+  return rows.map((row) => cutRow(row, width));
 }

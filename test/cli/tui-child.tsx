@@ -1,8 +1,8 @@
 import { show, type Source } from '../../cli/tui/view.tsx';
 import type { Event } from '../../src/api/client.ts';
 
-// A program of its own, so that a test can give it a real terminal. The test sends events and reads actions over IPC-like
-// lines: events come from the file descriptor 3's stand-in, the environment, because a pty has three descriptors only.
+// A program of its own, so that a test can give it a real terminal. A pty has three descriptors only, so the events come in the
+// environment, and what the person did is printed at the end.
 const { script, mode, gap } = JSON.parse(process.env.TUI_SCRIPT ?? '{}') as {
   script: Event[];
   mode: 'run' | 'attach';
@@ -14,7 +14,7 @@ let wake = () => {};
 const source: Source = {
   start: {
     runId: '019a3b2c-4d5e-7000-8000-000000000001',
-    harness: script.find(({ type }) => type === 'run.started')?.data.harness ?? 'claude',
+    harness: 'claude',
     model: null,
     prompt: process.env.TUI_PROMPT ?? 'fix the failing test in src/date.ts',
     limits: { timeout_seconds: 1200, max_cost_micro_usd: '500000' },
@@ -38,7 +38,6 @@ const source: Source = {
   },
   cancel: async () => {
     answers.push('cancel');
-    wake();
   },
   answer: async (id, answer) => {
     answers.push(`${id} ${JSON.stringify(answer)}`);

@@ -1,4 +1,6 @@
+import { writeFileSync } from 'node:fs';
 import { createServer, type AddressInfo } from 'node:net';
+import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
 import { createClient, type Event } from '../../src/api/client.ts';
 import { until } from '../kit/app.ts';
@@ -60,7 +62,12 @@ test(
     const random = seeded(chosen);
     // More than the kills can last: the run is told to end by a last word of the test.
     const count = 120 * kills;
-    home = createHome(harnessConfig('scripted', scriptedAgent({ prompts: [script(count)] })));
+    home = createHome();
+    // Too long for an environment: the agent reads it from a file.
+    const file = join(home.folder, 'script.json');
+    writeFileSync(file, JSON.stringify({ prompts: [script(count)] }));
+    const { command } = scriptedAgent({ prompts: [] });
+    writeFileSync(join(home.folder, 'config.toml'), harnessConfig('scripted', { command: [...command, file], env: {} }));
     home.env.AGENTCTL_PORT = String(await freePort());
 
     let daemon: TestDaemon = await home.serve();
