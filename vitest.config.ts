@@ -4,7 +4,10 @@ export default defineConfig({
   test: {
     include: ['test/**/*.test.{ts,tsx}'],
     pool: 'forks',
+    // Journeys start daemons and agents: more than one file at a time per core only makes them wait for each other.
+    maxWorkers: 2,
     testTimeout: 60_000,
     hookTimeout: 60_000,
+    reporters: ['default', './test/kit/closing-line.ts'],
   },
 });

@@ -34,7 +34,7 @@ function spoolOf(count: number): Buffer {
 /** P1: from spools on the disk to committed, 16 runs at once. */
 export default async function ingest(bench: Bench): Promise<Line[]> {
   await using place = new Place();
-  const perRun = bench.quick ? 1_500 : 5_000;
+  const perRun = bench.quick ? 3_000 : 10_000;
   const template = place.at('template');
   const home = homeIn(template);
   const seeded = await seed(home);

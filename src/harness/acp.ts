@@ -207,8 +207,12 @@ export class AcpMapping {
     this.#turn();
     const native = text(update.messageId);
     const steps = this.settle(now, true);
-    for (let at = 0; at < piece.length; at += longestMessage) {
-      steps.push(...this.#say(kind, native, piece.slice(at, at + longestMessage)));
+    for (let at = 0; at < piece.length;) {
+      let end = at + longestMessage;
+      // Not between the halves of a character.
+      if ((piece.charCodeAt(end - 1) & 0xfc00) === 0xd800) end--;
+      steps.push(...this.#say(kind, native, piece.slice(at, end)));
+      at = end;
     }
     return steps;
   }

@@ -8,14 +8,13 @@ const interval = 100;
 /** Cuts the longest piece of at most `bytes` bytes of UTF-8 off the front of `text`, never inside of a character. */
 export function cut(text: string, bytes = longestPiece): [piece: string, remainder: string] {
   if (text.length * 3 <= bytes || (text.length <= bytes && Buffer.byteLength(text) <= bytes)) return [text, ''];
-  let length = Math.min(text.length, bytes);
-  for (;;) {
+  const isHigh = (at: number): boolean => (text.charCodeAt(at) & 0xfc00) === 0xd800;
+  for (let length = Math.min(text.length, bytes); ;) {
     // A high surrogate stays with its low one.
-    const last = text.charCodeAt(length - 1);
-    const end = last >= 0xd800 && last <= 0xdbff && length > 1 ? length - 1 : length;
+    const end = isHigh(length - 1) ? (length > 1 ? length - 1 : Math.min(2, text.length)) : length;
     const piece = text.slice(0, end);
     const size = Buffer.byteLength(piece);
-    if (size <= bytes || end <= 1) return [piece, text.slice(end)];
+    if (size <= bytes || length === 1) return [piece, text.slice(end)];
     length = Math.max(1, Math.min(end - 1, Math.floor((end * bytes) / size)));
   }
 }

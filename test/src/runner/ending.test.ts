@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process';
+import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { endRun, findRun, tracesIn, tracesOf } from '../../../src/runner/ending.ts';
@@ -19,6 +20,14 @@ const escapes: Record<string, string> = {
   'forking on and on': `sh -c 'while :; do sleep 0.05 & wait; done' &`,
 };
 
+const commandOf = (pid: number): string => {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'latin1');
+  } catch {
+    return '';
+  }
+};
+
 test.each(Object.keys(escapes))('after a cancel nothing is left of: %s', async (name) => {
   await using place = new Place();
   const runner = place.start(place.spec(`${escapes[name]}\necho up; wait; sleep 300`, { grace_seconds: 0 }));
@@ -34,11 +43,16 @@ test.each(Object.keys(escapes))('after a cancel nothing is left of: %s', async (
 
 test('fifty mixed rounds leave nobody', { timeout: 120_000 }, async () => {
   const names = Object.keys(escapes);
+  // Seconds that nobody else sleeps: a look of its own, without the code under test.
+  const mark = `300.${process.pid}`;
   let survivors = 0;
   let seen = 0;
   const round = async (n: number): Promise<void> => {
     await using place = new Place();
-    const script = [n, n * 3 + 1, n * 7 + 2].map((one) => escapes[names[one % names.length] ?? ''] ?? '').join('\n');
+    const script = [n, n * 3 + 1, n * 7 + 2]
+      .map((one) => escapes[names[one % names.length] ?? ''] ?? '')
+      .join('\n')
+      .replaceAll('sleep 300', `sleep ${mark}`);
     // A third ends well, a third is cancelled, a third has its runner killed.
     const how = n % 3;
     const end = how === 0 ? 'echo up; sleep 0.1' : 'echo up; sleep 300';
@@ -55,10 +69,12 @@ test('fifty mixed rounds leave nobody', { timeout: 120_000 }, async () => {
     } else await runner.final();
     survivors += new Set([...before.filter(isAlive), ...findRun(traces)]).size;
   };
+  const sleepers = (): number => [...processTable().keys()].filter((pid) => commandOf(pid).includes(mark)).length;
   for (let n = 0; n < 50; n += 5) await Promise.all([0, 1, 2, 3, 4].map((more) => round(n + more)));
   console.log(`50 rounds: ${seen} processes seen, ${survivors} left`);
   expect(seen).toBeGreaterThan(200);
   expect(survivors).toBe(0);
+  expect(sleepers()).toBe(0);
 });
 
 test('a run that ends well lets its leftovers go in peace', async () => {

@@ -1,0 +1,35 @@
+import { draftText } from '../src/api/events.ts';
+import { now } from './measure.ts';
+
+/** What the servers of P2 are asked: to append so many events to their run, one every so many milliseconds. */
+export interface Append {
+  events: number;
+  every: number;
+}
+/** What they answer: when each sequence was on the disk, and the delay of their event loop meanwhile. */
+export interface Appended {
+  commits: [sequence: number, at: number][];
+}
+
+/** The text of one live event, about 300 bytes once it is stored. */
+export const liveText = (): string =>
+  draftText({
+    type: 'message.delta',
+    source: 'harness',
+    created_at: new Date().toISOString(),
+    data: { message_id: 'm-1', text: 'and then it says some thirty words more, as such a model does' },
+  });
+
+/** Serves questions of the parent: `commit` stores one event and answers its sequence and the moment after its commit. */
+export function serveAppends(commit: () => [sequence: number, at: number]): void {
+  process.on('message', ({ events, every }: Append) => {
+    const commits: Appended['commits'] = [];
+    const from = now();
+    const next = () => {
+      commits.push(commit());
+      if (commits.length < events) setTimeout(next, Math.max(0, from + commits.length * every - now()));
+      else process.send!({ commits } satisfies Appended);
+    };
+    next();
+  });
+}
