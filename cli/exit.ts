@@ -105,7 +105,7 @@ export function report(error: unknown): Report {
     const { message, code, requestId } = error;
     return {
       message: withDetails(error, message),
-      remedy: own ?? remedies[code] ?? null,
+      remedy: remedies[code] ?? own,
       requestId,
       code: exitOfFault(code),
     };
@@ -125,9 +125,9 @@ export const exitOfFault = (code: ErrorCode): number => byCode[code] ?? exit.fai
 function withDetails(error: Fault, message: string): string {
   const errors = error.details.errors;
   if (!Array.isArray(errors)) return message;
-  const each = errors.map(
-    (item: { path?: unknown; message?: unknown }) => `\n  ${String(item.path)}: ${String(item.message)}`,
-  );
+  const each = errors
+    .filter((item: { message?: unknown }) => item.message !== message)
+    .map((item: { path?: unknown; message?: unknown }) => `\n  ${String(item.path)}: ${String(item.message)}`);
   return message + each.join('');
 }
 

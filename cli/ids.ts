@@ -101,14 +101,12 @@ async function all(client: Client, id: Extract<Listing, 'listProjects'>): Promis
 }
 
 /** The time range that ids with this beginning were made in: a UUIDv7 starts with its millisecond. */
-function madeAround(start: string): { from: string; to: string } | object {
+function madeAround(start: string): { from: string; to: string } {
   const digits = start.replaceAll('-', '').slice(0, 12);
   const from = Number.parseInt(digits.padEnd(12, '0'), 16);
   const to = Number.parseInt(digits.padEnd(12, 'f'), 16);
-  const latest = 8.64e15;
-  if (from > latest) return {};
-  return {
-    from: new Date(Math.max(0, from - 60_000)).toISOString(),
-    to: new Date(Math.min(latest, to + 60_000)).toISOString(),
-  };
+  // Beyond the year 9999 there is no such time on the wire, and no such run.
+  const latest = Date.UTC(9999, 11, 31);
+  const time = (ms: number) => new Date(Math.min(latest, Math.max(0, ms))).toISOString();
+  return { from: time(from - 60_000), to: time(to + 60_000) };
 }

@@ -1,5 +1,4 @@
 import { styleText } from 'node:util';
-import stringWidth from 'string-width';
 import { clean, cleanLine } from './text.ts';
 import { yaml } from './yaml.ts';
 
@@ -82,12 +81,12 @@ export class Output {
   }
 
   /** A page: its body with --json, ids with -q, otherwise a table. */
-  list<T>(page: { data: T[]; next_cursor: string | null }, view: ListView<T>): void {
+  async list<T>(page: { data: T[]; next_cursor: string | null }, view: ListView<T>): Promise<void> {
     if (this.format === 'json') return this.json(page);
     if (this.format === 'yaml') return this.print(yaml(page.data));
     if (this.quiet) for (const item of page.data) this.print(view.id(item));
     else if (this.format === 'name') for (const item of page.data) this.print(cleanLine((view.name ?? view.id)(item)));
-    else if (page.data.length > 0) this.print(this.table(page.data, view.columns));
+    else if (page.data.length > 0) this.print(await this.table(page.data, view.columns));
     if (page.data.length === 0) this.note(view.empty);
     else if (page.next_cursor && !this.quiet) this.note(this.paint('dim', 'There are more: raise --limit.'));
   }
@@ -106,11 +105,12 @@ export class Output {
   }
 
   /** The text of a table, cut to the terminal's width where there is one. */
-  table<T>(items: T[], all: Column<T>[]): string {
+  private async table<T>(items: T[], all: Column<T>[]): Promise<string> {
     const columns = all.filter((column) => !column.wide || this.format === 'wide');
     const cells = items.map((item) => columns.map((column) => cleanLine(column.value(item))));
+    const { cellsOf, fit } = await measure(cells);
     const widths = columns.map((column, n) =>
-      Math.max(stringWidth(column.title), ...cells.map((row) => stringWidth(row[n] ?? ''))),
+      Math.max(cellsOf(column.title), ...cells.map((row) => cellsOf(row[n] ?? ''))),
     );
     const room = this.streams.stdout.isTTY && this.trunc ? (this.streams.stdout.columns ?? 80) : Infinity;
     const sum = () => widths.reduce((total, width) => total + width + 2, -2);
@@ -122,7 +122,7 @@ export class Output {
         .map((text, n) => {
           const width = widths[n] ?? 0;
           const cut = fit(text, width);
-          const gap = ' '.repeat(Math.max(0, width - stringWidth(cut)));
+          const gap = ' '.repeat(Math.max(0, width - cellsOf(cut)));
           const styled = styles[n] ? this.paint(styles[n], cut, 'stdout') : cut;
           return columns[n]?.right ? gap + styled : n === row.length - 1 ? styled : styled + gap;
         })
@@ -144,32 +144,16 @@ export class Output {
   }
 }
 
-/** Text cut to a width in terminal cells, with `…` where something is missing. */
-export function fit(text: string, width: number): string {
-  if (stringWidth(text) <= width) return text;
-  let cut = '';
-  let used = 1;
-  for (const { segment } of new Intl.Segmenter().segment(text)) {
-    used += stringWidth(segment);
-    if (used > width) break;
-    cut += segment;
-  }
-  return `${cut}…`;
-}
+// One cell each: ASCII, Latin, and the signs that this program uses itself.
+const narrow = /^[\u0020-\u007E\u00A1-\u00AC\u00AE-\u02FF–…·○●◌✓✗⊘]*$/;
+const simple = {
+  cellsOf: (text: string): number => text.length,
+  fit: (text: string, width: number): string => (text.length <= width ? text : `${text.slice(0, width - 1)}…`),
+};
 
-/** Text broken at spaces into lines of at most `width` cells; each but the first begins with `hang`. */
-export function wrapped(text: string, width: number, hang = ''): string {
-  const lines: string[] = [];
-  let line = /^\s*/.exec(text)?.[0] ?? '';
-  let empty = true;
-  for (const word of text.trim().split(/\s+/)) {
-    if (!empty && stringWidth(line) + 1 + stringWidth(word) > width) {
-      lines.push(line);
-      line = hang;
-      empty = true;
-    }
-    line += empty ? word : ` ${word}`;
-    empty = false;
-  }
-  return [...lines, line].join('\n');
+/** How to measure these texts; what knows every script and emoji takes 10 ms to load and is seldom needed. */
+async function measure(cells: string[][]): Promise<typeof simple> {
+  if (cells.every((row) => row.every((text) => narrow.test(text)))) return simple;
+  const { widthOfText, fit } = await import('./width.ts');
+  return { cellsOf: widthOfText, fit };
 }

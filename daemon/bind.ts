@@ -6,6 +6,7 @@ import { Fault } from '../src/api/error.ts';
 import type { App } from '../src/app.ts';
 import type { Principal } from '../src/access/access.ts';
 import type { Tx } from '../src/base/db.ts';
+import { crashPoint } from '../src/base/crash.ts';
 import { fingerprint, type StoredAnswer } from '../src/base/idempotency.ts';
 import { type Paging, paging } from '../src/base/page.ts';
 import { streamRun } from './stream.ts';
@@ -130,6 +131,7 @@ async function answer(
       ifMatch: single(request, 'if-match') ?? '',
       ifNoneMatch: single(request, 'if-none-match') ?? '',
     });
+  crashPoint(id, 'begin');
   const { stored, replayed } = app.db.write((tx) => {
     const before = key && app.idempotency.find(organization, key, print!);
     if (before) return { stored: before, replayed: true };
@@ -139,9 +141,11 @@ async function answer(
       headers: { ...headers, ...locate(endpoint, request, body) },
       body: body === null ? null : JSON.stringify(body),
     };
+    crashPoint(id, 'before_commit');
     if (key) app.idempotency.store(organization, key, print!, (body as { id?: string } | null)?.id ?? null, fresh);
     return { stored: fresh, replayed: false };
   });
+  crashPoint(id, 'committed');
   void reply.code(stored.status).headers(stored.headers);
   if (replayed) void reply.header('idempotent-replayed', 'true');
   if (stored.body === null) return reply.send();

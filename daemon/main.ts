@@ -6,6 +6,7 @@ import { type DaemonInfo, locate, socketIn } from '../src/api/home.ts';
 import { createApp, privateFolder } from '../src/app.ts';
 import { systemClock } from '../src/base/clock.ts';
 import { ConfigError, readConfig } from '../src/base/config.ts';
+import { armCrash, crashPoint } from '../src/base/crash.ts';
 import { takeLock } from '../src/base/db.ts';
 import { packageRoot, version } from '../src/base/root.ts';
 import { listen } from './listen.ts';
@@ -29,6 +30,7 @@ async function serve(): Promise<void> {
   const { env } = process;
   const { values } = parseArgs({ args: process.argv.slice(3), options: { port: { type: 'string' } } });
   const home = locate(env);
+  armCrash(env.AGENTCTL_CRASH_AT);
   process.umask(0o077);
   for (const folder of [home.data, home.state, home.runtime]) privateFolder(folder);
   const config = readConfig(home.config);
@@ -37,6 +39,7 @@ async function serve(): Promise<void> {
   const lock = takeLock(join(home.data, 'daemon.lock'));
   if (!lock) throw new StartError('Another agentctl daemon is already running on this data directory.', 7);
   const { log, close: closeLog } = openLog(home.log, config.log);
+  crashPoint('daemon', 'locked');
   const app = createApp({
     home,
     config,
@@ -45,6 +48,7 @@ async function serve(): Promise<void> {
     clock: systemClock,
     runner: [process.execPath, '--max-semi-space-size=1', join(packageRoot, 'dist/runner.js')],
   });
+  crashPoint('daemon', 'opened');
   const server = await createServer(app, log);
   const listening = await listen(server, port, socketIn(home.runtime)).catch(async (error: NodeJS.ErrnoException) => {
     await app.close();
@@ -53,10 +57,12 @@ async function serve(): Promise<void> {
     throw error;
   });
 
+  crashPoint('daemon', 'listening');
   const { url, socket } = listening;
   const info: DaemonInfo = { url, socket, pid: process.pid, version, home: home.home };
   writeFileSync(`${home.info}.new`, `${JSON.stringify(info)}\n`, { mode: 0o600 });
   renameSync(`${home.info}.new`, home.info);
+  crashPoint('daemon', 'announced');
   app.open();
   log.info({ url, socket, version }, 'The daemon is ready.');
   process.stdout.on('error', () => {});

@@ -167,6 +167,7 @@ export function createApp({ home, config, clock, log, env, runner }: Needs) {
     async settle(): Promise<void> {
       for (;;) {
         await Promise.all(loops.map((loop) => loop.settle()));
+        await operations.settle();
         await supervisor.settle();
         if (ingest.idle()) return;
         await new Promise(setImmediate);
@@ -177,6 +178,7 @@ export function createApp({ home, config, clock, log, env, runner }: Needs) {
     async close(): Promise<void> {
       supervisor.close();
       await Promise.all(loops.map((loop) => loop.stop()));
+      await operations.settle();
       await supervisor.settle();
       db.close();
     },

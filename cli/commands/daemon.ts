@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { DaemonInfo } from '../../src/api/home.ts';
@@ -107,9 +108,18 @@ async function end(info: DaemonInfo): Promise<void> {
 function alive(pid: number): boolean {
   try {
     process.kill(pid, 0);
-    return true;
+    // Where nobody reaps (a container without an init), a process that has ended stays as a zombie.
+    return !/^\d+ \(.*\) Z/s.test(procStat(pid));
   } catch {
     return false;
+  }
+}
+
+function procStat(pid: number): string {
+  try {
+    return readFileSync(`/proc/${pid}/stat`, 'utf8');
+  } catch {
+    return '';
   }
 }
 

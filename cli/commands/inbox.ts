@@ -13,7 +13,7 @@ type Request = ReplyOf<'listInputRequests'>['data'][number];
 export async function inbox(context: Context, { limit }: { limit: number }): Promise<void> {
   const client = await context.client();
   const now = Date.now();
-  context.out.list(await pageOf(client, 'listInputRequests', { query: { status: 'pending' } }, limit), {
+  await context.out.list(await pageOf(client, 'listInputRequests', { query: { status: 'pending' } }, limit), {
     id: ({ id }) => id,
     empty: 'Nothing waits for you.',
     columns: [

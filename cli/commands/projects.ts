@@ -13,7 +13,7 @@ type Project = ReplyOf<'getProject'>;
 export async function ls(context: Context, { all, limit }: { all?: boolean; limit: number }): Promise<void> {
   const client = await context.client();
   const now = Date.now();
-  context.out.list(await pageOf(client, 'listProjects', { query: all ? {} : { archived: false } }, limit), {
+  await context.out.list(await pageOf(client, 'listProjects', { query: all ? {} : { archived: false } }, limit), {
     id: ({ id }) => id,
     name: ({ name }) => name,
     empty: 'No projects yet. agentctl run "…" in a directory makes one, and so does agentctl projects new NAME.',

@@ -150,7 +150,7 @@ async function start(context: Context, client: Client, body: Body, key?: string)
 }
 
 async function consents({ out, stdin }: Context, fault: Fault): Promise<boolean> {
-  const { wrapped } = await import('../output.ts');
+  const { wrapped } = await import('../width.ts');
   const width = Math.min(100, out.streams.stderr.columns ?? 80);
   out.note(out.paint('yellow', wrapped(`! ${fault.message}`, width, '  ')));
   const means =

@@ -51,7 +51,8 @@ export async function ps(
     options.all || options.status
       ? 'No runs yet. Start one: agentctl run "what to do"'
       : 'Nothing is running. agentctl ps -a shows finished runs.';
-  const print = async () => context.out.list(await pageOf(client, 'listRuns', { query }, options.limit), view(empty));
+  const print = async () =>
+    await context.out.list(await pageOf(client, 'listRuns', { query }, options.limit), view(empty));
   if (!options.watch) {
     await print();
     return exit.good;
@@ -83,7 +84,7 @@ export async function ls(
     ...(options.project ? { project_id: await idOf(client, 'project', options.project) } : {}),
     ...(options.session ? { session_id: await idOf(client, 'session', options.session) } : {}),
   };
-  context.out.list(
+  await context.out.list(
     await pageOf(client, 'listRuns', { query }, options.limit),
     view('No such runs. Start one: agentctl run "what to do"'),
   );

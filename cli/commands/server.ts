@@ -6,7 +6,7 @@ import { count, money } from '../words.ts';
 export async function harnesses(context: Context, { limit }: { limit: number }): Promise<void> {
   const client = await context.client();
   const looks = { available: '✓ available', not_installed: '– not installed', broken: '✗ broken' } as const;
-  context.out.list(await pageOf(client, 'listHarnesses', {}, limit), {
+  await context.out.list(await pageOf(client, 'listHarnesses', {}, limit), {
     id: ({ id }) => id,
     empty: 'This daemon knows no harness.',
     columns: [
@@ -40,7 +40,7 @@ export async function harnesses(context: Context, { limit }: { limit: number }):
 /** `agentctl models`: prices are US dollars per million tokens. */
 export async function models(context: Context, { limit }: { limit: number }): Promise<void> {
   const client = await context.client();
-  context.out.list(await pageOf(client, 'listModels', {}, limit), {
+  await context.out.list(await pageOf(client, 'listModels', {}, limit), {
     id: ({ id }) => id,
     empty: 'This daemon knows no models; -m takes any name that the harness understands.',
     columns: [

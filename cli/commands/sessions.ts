@@ -8,7 +8,7 @@ export async function ls(context: Context, options: { workspace?: string; limit:
   const client = await context.client();
   const query = options.workspace ? { workspace_id: await idOf(client, 'workspace', options.workspace) } : {};
   const now = Date.now();
-  context.out.list(await pageOf(client, 'listSessions', { query }, options.limit), {
+  await context.out.list(await pageOf(client, 'listSessions', { query }, options.limit), {
     id: ({ id }) => id,
     name: ({ id, title }) => title ?? id,
     empty: 'No sessions yet. Each agentctl run begins one; agentctl run -c goes on with it.',

@@ -43,7 +43,7 @@ export async function ls(context: Context, { limit }: { limit: number }, text?: 
     }
   }
   data.sort((a, b) => (a.created_at < b.created_at ? 1 : -1));
-  context.out.list({ data: data.slice(0, limit), next_cursor: null }, view);
+  await context.out.list({ data: data.slice(0, limit), next_cursor: null }, view);
 }
 
 const print = ({ out }: Context, workspace: Workspace): void =>

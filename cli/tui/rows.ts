@@ -1,5 +1,4 @@
-import stringWidth from 'string-width';
-import { fit } from '../output.ts';
+import { fit, widthOfText as stringWidth } from '../width.ts';
 import type { Colour } from '../words.ts';
 
 /** A piece of text in one style. */

@@ -79,6 +79,9 @@ const contentText = (content: unknown): string =>
     })
     .join('');
 
+/** Output that came in a Markdown fence, as Claude sends it, without it. */
+const unfenced = (output: string): string => /^```[\w-]*\n([\s\S]*?)\n?```\s*$/.exec(output)?.[1] ?? output;
+
 /** Text in a raw result, of which every agent has its own form. */
 function rawText(raw: unknown): string {
   if (typeof raw === 'string') return raw;
@@ -172,7 +175,9 @@ export class AcpMapping {
   /** A person, or the run's rule, said no to this call. */
   rejected(id: string): void {
     const tool = this.#tools.get(id);
-    if (tool) tool.rejected = true;
+    if (!tool) return;
+    tool.rejected = true;
+    this.#inTurn = false;
   }
 
   /** Tool calls that are told in full, or all that are held. */
@@ -207,6 +212,10 @@ export class AcpMapping {
     this.#turn();
     const native = text(update.messageId);
     const steps = this.settle(now, true);
+    // Some agents say no more of a call that was refused.
+    for (const tool of this.#tools.values()) {
+      if (tool.rejected && tool.state === 'started') steps.push(...this.#complete(tool, 'failed', now));
+    }
     for (let at = 0; at < piece.length;) {
       let end = at + longestMessage;
       // Not between the halves of a character.
@@ -310,7 +319,8 @@ export class AcpMapping {
     }
     const ended = status === 'completed' || status === 'failed';
     if (!asked && (status === 'in_progress' || ended || (status === null && tool.state === 'started'))) {
-      steps.push(...this.#shown(tool, contentText(update.content)));
+      const whole = contentText(update.content);
+      steps.push(...this.#shown(tool, ended && tool.shown === '' ? unfenced(whole) : whole));
     }
     if (ended) {
       if (!tool.streamed && tool.shown === '') steps.push(...this.#shown(tool, rawText(update.rawOutput)));
@@ -331,7 +341,12 @@ export class AcpMapping {
     const input = update.rawInput;
     const empty = input === undefined || input === null || (record(input) && Object.keys(record(input) ?? {}).length === 0);
     if (!empty) tool.input = input;
-    const paths = list(update.locations).flatMap((location) => text(record(location)?.path) ?? []);
+    const named = list(update.locations).flatMap((location) => text(record(location)?.path) ?? []);
+    const changed = list(update.content).flatMap((entry) => {
+      const diff = record(entry);
+      return diff?.type === 'diff' ? (text(diff.path) ?? []) : [];
+    });
+    const paths = named.length > 0 ? named : tool.locations.length > 0 ? [] : changed;
     if (paths.length > 0) tool.locations = [...new Set(paths)].slice(0, 200);
     const raw = record(update.rawOutput);
     const exit = record(meta?.terminal_exit)?.exit_code ?? raw?.exit_code ?? raw?.exitCode ?? record(raw?.metadata)?.exit;
@@ -372,7 +387,7 @@ export class AcpMapping {
     const steps = this.#start(tool);
     tool.state = 'done';
     tool.shown = '';
-    if (!this.#tools.values().some((other) => other.state !== 'done')) this.#inTurn = false;
+    if (!tool.rejected && !this.#tools.values().some((other) => other.state !== 'done')) this.#inTurn = false;
     const data = {
       tool_call_id: tool.id,
       status: status === 'failed' && tool.rejected ? ('rejected' as const) : status,

@@ -3,6 +3,7 @@ import type { Scope } from '../api/endpoint.ts';
 import { Fault, failures } from '../api/error.ts';
 import type { Operation, OperationType } from '../api/operations.ts';
 import { type Clock, iso } from '../base/clock.ts';
+import { crashPoint } from '../base/crash.ts';
 import type { Db, Tx } from '../base/db.ts';
 import type { Logger } from '../base/log.ts';
 import { createLoop } from '../base/loop.ts';
@@ -44,16 +45,20 @@ export function createOperations({ db, clock, log }: { db: Db; clock: Clock; log
   const work = async (row: ReturnType<typeof store.open>[number]) => {
     const { id } = row;
     const now = iso(clock.now());
+    crashPoint(row.type, 'begin');
     if (row.status === 'queued') update(id, ['queued'], { status: 'running', started_at: now });
     try {
       const handler = handlers.get(row.type);
       if (!handler) throw new Fault('internal_error', `Nothing handles operations of type ${row.type}.`);
+      crashPoint(row.type, 'running');
       const outcome = await handler(JSON.parse(row.input) as never, toOperation(store.find(id)!));
+      crashPoint(row.type, 'worked');
       if ('done' in outcome)
         update(id, ['running'], { status: 'succeeded', result: outcome.done, finished_at: iso(clock.now()) });
       else {
         const due = outcome.wait === null ? null : iso(outcome.wait);
         update(id, ['running'], { due_at: due, ...(outcome.result ? { result: outcome.result } : {}) });
+        if (due !== null) loop.wake();
       }
     } catch (error) {
       log.warn({ operation: id, type: row.type, err: error }, 'An operation failed.');
@@ -65,7 +70,7 @@ export function createOperations({ db, clock, log }: { db: Db; clock: Clock; log
     name: 'operations',
     clock,
     log,
-    async step() {
+    step() {
       const now = clock.now();
       let next: number | null = null;
       for (const row of store.open()) {
@@ -74,13 +79,17 @@ export function createOperations({ db, clock, log }: { db: Db; clock: Clock; log
         if (due > now) next = Math.min(next ?? Infinity, due - now);
         else working.set(row.id, work(row).finally(() => working.delete(row.id)));
       }
-      await Promise.all(working.values());
       return next;
     },
   });
 
   return {
     loop,
+
+    /** Resolves when no operation is being worked on. */
+    async settle(): Promise<void> {
+      while (working.size > 0) await Promise.all(working.values());
+    },
 
     /** Says how operations of a type are done. */
     handle(type: OperationType, handler: Handler): void {

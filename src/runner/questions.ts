@@ -62,6 +62,6 @@ export class Questions {
   /** Takes all questions back; none is asked any more. */
   end(): void {
     this.#closed = true;
-    for (const id of [...this.#open.keys()]) this.#close(id, 'cancelled');
+    for (const id of this.#open.keys()) this.#close(id, 'cancelled');
   }
 }

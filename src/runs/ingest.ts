@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { isTerminal, noIsolation } from '../api/runs.ts';
 import type { Clock } from '../base/clock.ts';
+import { crashPoint } from '../base/crash.ts';
 import type { Db, Tx } from '../base/db.ts';
 import type { Logger } from '../base/log.ts';
 import type { Inputs } from '../inputs/inputs.ts';
@@ -44,6 +45,7 @@ export function createIngest(needs: Needs) {
 
   const control = (tx: Tx, entry: Entry, record: ControlRecord): boolean => {
     const { row, fields } = entry;
+    crashPoint(`record.${record.record}`, 'read');
     switch (record.record) {
       case 'started': {
         if (row.status !== 'queued') return false;
@@ -156,9 +158,12 @@ export function createIngest(needs: Needs) {
     }
     if (read.length > 0) {
       try {
+        crashPoint('ingest', 'read');
         db.write((tx) => {
           for (const { id, frames } of read) storeFrames(tx, id, frames);
+          crashPoint('ingest', 'before_commit');
         });
+        crashPoint('ingest', 'committed');
       } catch (error) {
         // Nothing was stored, so nothing is lost: the spools are read again.
         log.error({ err: error }, 'Events could not be stored.');

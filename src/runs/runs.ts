@@ -15,6 +15,7 @@ import type { Session } from '../api/sessions.ts';
 import { noUsage } from '../api/usage.ts';
 import { type Clock, iso } from '../base/clock.ts';
 import type { Config } from '../base/config.ts';
+import { crashPoint } from '../base/crash.ts';
 import type { Db, Tx } from '../base/db.ts';
 import { assertMove } from '../base/machine.ts';
 import { type Paging, toPage } from '../base/page.ts';
@@ -111,6 +112,7 @@ export function createRuns(needs: Needs) {
         say(entry, 'input.resolved', 'daemon', { request_id: request.id, status: 'cancelled', answered_by: null });
     for (const step of path) move(entry, step, source, stop_reason);
     const usage = entry.fields.usage ?? row.usage;
+    crashPoint(`run.${status}`, 'before_commit');
     say(entry, `run.${status}`, source, { stop_reason, error, usage });
     Object.assign(entry.fields, { stop_reason, error, finished_at: now(), runner: null });
     close(tx, entry);

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { isTerminal, noIsolation, type RunErrorCode } from '../api/runs.ts';
 import { type Clock, iso } from '../base/clock.ts';
 import type { Config } from '../base/config.ts';
+import { crashPoint } from '../base/crash.ts';
 import type { Db } from '../base/db.ts';
 import type { Logger } from '../base/log.ts';
 import { createLoop } from '../base/loop.ts';
@@ -62,6 +63,7 @@ export function createSupervisor(needs: Needs) {
 
   /** After a run's end: the link is closed, and what only the run needed is removed. Its overlong outputs stay. */
   const cleanUp = (id: string): void => {
+    crashPoint('end', 'committed');
     links.get(id)?.link.close();
     links.delete(id);
     const folder = folderOf(id);
@@ -102,7 +104,9 @@ export function createSupervisor(needs: Needs) {
       });
       return;
     }
+    crashPoint('lost', 'found');
     await sweep(id, folder);
+    crashPoint('lost', 'swept');
     fail(row, 'harness_lost', 'harness_lost', 'The process that ran this vanished. What it had done until then is kept.');
   };
 
@@ -144,7 +148,9 @@ export function createSupervisor(needs: Needs) {
     const session_folder = sessionFolderOf(queued.session_id);
     mkdirSync(folder, { recursive: true, mode: 0o700 });
     mkdirSync(session_folder, { recursive: true, mode: 0o700 });
+    crashPoint('start', 'begin');
     const waiting = executor.take();
+    crashPoint('start', 'taken');
     const nonce = clock.random(16).toString('base64url');
     // From this commit on the run belongs to that process; a daemon that dies here finds out which one it was.
     const row = db.write((tx) => {
@@ -159,8 +165,11 @@ export function createSupervisor(needs: Needs) {
       waiting.discard();
       return;
     }
+    crashPoint('start', 'committed');
     waiting.begin(specOf(row, launch, nonce, folder, session_folder));
+    crashPoint('start', 'begun');
     attach(row);
+    crashPoint('start', 'attached');
   };
 
   const specOf = (row: RunRow, harness: HarnessLaunch, nonce: string, folder: string, session_folder: string): RunSpec => {

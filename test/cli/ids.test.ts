@@ -38,7 +38,7 @@ describe('idOf', () => {
     asked.length = 0;
     await idOf(client, 'run', '019a9');
     const made = Number.parseInt(c.replaceAll('-', '').slice(0, 12), 16);
-    const { from, to } = asked[0]?.[1] as { from: string; to: string };
+    const { from, to } = asked[0]![1] as { from: string; to: string };
     expect(Date.parse(from)).toBeLessThan(made);
     expect(Date.parse(to)).toBeGreaterThan(made);
   });

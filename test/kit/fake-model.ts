@@ -82,10 +82,8 @@ export async function startFakeModel(initial: Scenario): Promise<FakeModel> {
     const text = Buffer.concat(parts).toString();
     const dialect = method === 'POST' && !egress ? dialectOf(path) : null;
     const body: unknown = text === '' ? null : JSON.parse(text);
-    const entry: ModelRequest = {
-      ...{ method, path: url, headers, body, dialect, egress },
-      ...{ model: '', step: '', calls: [], aborted: false },
-    };
+    const fresh = { model: '', step: '', calls: [], aborted: false };
+    const entry: ModelRequest = { method, path: url, headers, body, dialect, egress, ...fresh };
     requests.push(entry);
     response.once('close', () => (entry.aborted = !response.writableFinished));
     if (egress) return send(response, 403, { error: 'nothing gets out' });

@@ -170,7 +170,7 @@ function play(script: Script, state: string): void {
     for (const action of actions) {
       const result = await one(action);
       if (result) return result;
-      if (cancelled && !script.ignore_cancel) return { stopReason: 'cancelled' };
+      if (cancelled) return { stopReason: 'cancelled' };
     }
     return null;
   }
@@ -237,9 +237,9 @@ function play(script: Script, state: string): void {
       waiting.delete(message.id ?? 0);
       return;
     }
-    if (message.method === 'session/cancel') {
+    if (message.method === 'session/cancel' && !script.ignore_cancel) {
       cancelled = true;
-      if (!script.ignore_cancel) wake();
+      wake();
     }
     if (message.id === undefined) return;
     const { id } = message;

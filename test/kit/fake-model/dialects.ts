@@ -267,8 +267,9 @@ const responses: Dialect = {
     yield event('response.completed', { response: response('completed', { usage: figures }) });
   },
   whole(reply) {
-    const last = [...responses.stream(reply)].filter((piece) => piece !== 'hang').at(-1);
-    return (last?.[1] as { response: unknown }).response;
+    let last: unknown;
+    for (const piece of responses.stream(reply)) if (piece !== 'hang') last = (piece[1] as { response?: unknown }).response;
+    return last;
   },
   error: openaiError,
 };

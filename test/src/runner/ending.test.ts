@@ -110,8 +110,8 @@ test('a stranger is never signalled', async () => {
 test('neither this process nor those above it are ever part of a run', () => {
   const traces = { run_id: 'none', harness: null, pipes: [], seen: [] };
   for (let pid = process.ppid; pid > 0; pid = processTable().get(pid)?.parent ?? 0) {
-    const identity = identityOf(pid);
-    if (identity) expect(findRun({ ...traces, seen: [identity] }).map((one) => one.pid)).not.toContain(pid);
+    const seen = [identityOf(pid)].filter((one) => one !== null);
+    expect(findRun({ ...traces, seen }).map((one) => one.pid)).not.toContain(pid);
   }
   const own = identityOf(process.pid);
   expect(own && findRun({ ...traces, seen: [own] }).map((one) => one.pid)).not.toContain(process.pid);

@@ -24,7 +24,7 @@ function handClock(): Clock & { turn(ms: number): void } {
     },
     turn(ms) {
       now += ms;
-      for (const timer of [...timers]) {
+      for (const timer of timers) {
         if (timer.at > now || !timers.delete(timer)) continue;
         timer.fn();
       }

@@ -62,15 +62,15 @@ test('a changed byte is noticed, and what stands before it is still read', () =>
       const bytes = Buffer.concat([spoolMagic, ...frames.map(({ kind, text }) => encodeFrame(kind, text))]);
       const at = where % bytes.length;
       bytes[at] = (bytes[at] as number) ^ by;
-      let read: ReturnType<typeof decodeFrames>;
-      try {
-        read = decodeFrames(bytes, 0);
-      } catch (error) {
-        expect(error).toBeInstanceOf(SpoolDamaged);
-        return;
-      }
       // A length that has become larger looks like a frame that is still being written: then the rest is missing.
-      expect(read.length).toBeLessThan(frames.length);
+      const noticed = (): boolean => {
+        try {
+          return decodeFrames(bytes, 0).length < frames.length;
+        } catch (error) {
+          return error instanceof SpoolDamaged;
+        }
+      };
+      expect(noticed()).toBe(true);
     }),
     { numRuns: 200 },
   );
