@@ -74,6 +74,7 @@ const script: Action[] = [
 const agentctl = (...args: string[]): string =>
   execFileSync(process.execPath, [binary, ...args], {
     cwd: folder,
+    stdio: ['ignore', 'pipe', 'pipe'],
     env: { PATH: process.env.PATH, ...env },
     encoding: 'utf8',
   });
@@ -91,13 +92,16 @@ writeFileSync(
   join(folder, 'src/date.ts'),
   'export const day = (d: Date): string => `${d.getFullYear()}-${d.getMonth() + 1}-${d.getDate()}`;\n',
 );
+const identity = ['-c', 'user.name=demo', '-c', 'user.email=demo@example.org'];
+execFileSync('git', ['-C', folder, 'add', '.']);
+execFileSync('git', ['-C', folder, ...identity, 'commit', '-qm', 'start']);
 writeFileSync(
   join(env.AGENTCTL_HOME, 'config.toml'),
   `default_harness = "demo"\n[sandbox]\nunavailable = "allow"\n${harnessConfig('demo', scriptedAgent({ prompts: [script] }))}`,
 );
 try {
   agentctl('up');
-  agentctl('run', '--harness', 'shell', 'git status --short; sleep 0.2');
+  agentctl('run', '--harness', 'shell', 'git log --oneline');
   const run = start(['run', prompt, '--max-cost', '0.50', '--timeout', '20m']);
   const command = `run "${prompt}" --max-cost 0.50 --timeout 20m`;
   await run.until(/✓ test\/date\.test\.ts \(4 tests\)/);

@@ -4,7 +4,8 @@ const cell = { width: 8.4, height: 19 };
 const colours = ['#3b4252', '#e06c75', '#8fce7a', '#e5c07b', '#6ea8fe', '#c792ea', '#5cc8d7', '#d8dee9'];
 const paper = '#16181d';
 const ink = '#d8dee9';
-const fixed = '019a3b2c-4d5e-7000-8000-000000000000';
+/** Ids in the order in which they are met. */
+const known = new Map<string, number>();
 
 interface Run {
   text: string;
@@ -83,7 +84,12 @@ const sameStyle = (a: typeof plain, b: typeof plain): boolean =>
 
 const same = (text: string): string =>
   text
-    .replaceAll(/[0-9a-f]{8}-[0-9a-f]{4}(-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})?/g, (id) => fixed.slice(0, id.length))
+    .replaceAll(/[0-9a-f]{8}-[0-9a-f]{4}(-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})?/g, (id) => {
+      const begin = id.slice(0, 13);
+      if (!known.has(begin)) known.set(begin, known.size);
+      const n = (0x5e + (known.get(begin) ?? 0) * 0x25).toString(16).padStart(3, '0');
+      return `019a3b2c-4${n}-7000-8000-000000000000`.slice(0, id.length);
+    })
     .replaceAll(/[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏]/g, '⠋');
 
 function textOf({ text, x, cells, colour, bold, dim, italic, inverse }: Run, y: number): string {

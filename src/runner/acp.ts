@@ -6,7 +6,7 @@ import { agentError, died, failure } from './acp-error.ts';
 import { Chatter } from './chatter.ts';
 import type { Half, Outcome, Stage } from './half.ts';
 import { launchCommand, launchEnvironment, writeLaunchFiles } from './launch.ts';
-import { allowed, allowing, formContent, formDraft, optionsOf, permissionDraft, rejecting } from './permission.ts';
+import { allowed, allowing, formContent, formDraft, longestForm, optionsOf, permissionDraft, rejecting } from './permission.ts';
 import type { InputAnswer } from './protocol.ts';
 import { Questions } from './questions.ts';
 import { Spend } from './spend.ts';
@@ -224,6 +224,10 @@ class Conversation implements Half {
     const params = record(raw);
     const { spec } = this.#stage;
     if (this.#closed || !params || text(params.mode) !== 'form' || spec.on_input === 'reject') return decline;
+    if (JSON.stringify(params).length > longestForm) {
+      this.#log('warn', 'The agent asked with a form that is too long; it was declined.');
+      return decline;
+    }
     const draft = formDraft(params);
     if (spec.on_input === 'fail') {
       this.#stage.stop({ kind: 'question', title: draft.title });

@@ -7,8 +7,14 @@ import { type Command, type CommandLine, runFiles } from './protocol.ts';
 /** An answer holds at most 1 MiB of text; in JSON that may be six times as long. */
 const longestLine = 8 * 1_048_576;
 const mostConnections = 64;
-/** A connection that has not read this many bytes of wake-ups gets no more until it has. */
+/** Bytes of pongs that a connection may leave unread. */
 const unread = 4096;
+
+/** How far a connection has been told: a wake-up is on its way, and the spool has grown since. */
+interface Listener {
+  waking: boolean;
+  stale: boolean;
+}
 
 const equal = (one: unknown, other: Buffer): boolean => {
   const bytes = Buffer.from(typeof one === 'string' ? one : '');
@@ -21,7 +27,7 @@ const equal = (one: unknown, other: Buffer): boolean => {
  */
 export class Control {
   readonly #server: Server;
-  readonly #connections = new Map<Socket, { stale: boolean }>();
+  readonly #connections = new Map<Socket, Listener>();
   readonly #nonce: Buffer;
   readonly #obey: (command: Command) => void;
   #size = 0;
@@ -51,17 +57,12 @@ export class Control {
   }
 
   #connected(socket: Socket): void {
-    const state = { stale: false };
+    const state: Listener = { waking: false, stale: false };
     this.#connections.set(socket, state);
     let parts: Buffer[] = [];
     let length = 0;
     socket.on('error', () => socket.destroy());
     socket.on('close', () => this.#connections.delete(socket));
-    socket.on('drain', () => {
-      if (!state.stale) return;
-      state.stale = false;
-      this.#wakeOne(socket, state);
-    });
     socket.on('data', (bytes: Buffer) => {
       for (let from = 0; from < bytes.length;) {
         const end = bytes.indexOf(10, from);
@@ -95,9 +96,18 @@ export class Control {
     return true;
   }
 
-  #wakeOne(socket: Socket, state: { stale: boolean }): void {
-    if (socket.writableLength > unread) state.stale = true;
-    else socket.write(`{"wake":${this.#size}}\n`);
+  /** One wake-up is on its way at a time; what grows meanwhile is told by the next. */
+  #wakeOne(socket: Socket, state: Listener): void {
+    if (state.waking) {
+      state.stale = true;
+      return;
+    }
+    state.waking = true;
+    state.stale = false;
+    socket.write(`{"wake":${this.#size}}\n`, (error) => {
+      state.waking = false;
+      if (!error && state.stale) this.#wakeOne(socket, state);
+    });
   }
 
   /** Tells all who listen that the spool has `size` bytes. */

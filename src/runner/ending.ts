@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Clock } from '../base/clock.ts';
-import { bootId, hasEnded, identityOf, isAlive, openPipes, processTable, signal, withEnvironment } from './processes.ts';
+import { bootId, childrenOf, hasEnded, identityOf, isAlive, openPipes, processTable, signal, withEnvironment } from './processes.ts';
 import type { Process } from './processes.ts';
 import { type HarnessTraces, type ProcessIdentity, runFiles } from './protocol.ts';
 
@@ -42,9 +42,9 @@ const notBefore = (one: string, other: string): boolean => !/^\d+$/.test(other) 
 /**
  * All living processes of a run: group and session of the harness, who bears the stamp, who holds the run's pipes, who was seen
  * before, and all below these. Who started before the harness is never among them: a tmux server of the user may have been
- * handed one of our pipes. `light` leaves out what must be read process by process (stamp and pipes).
+ * handed one of our pipes.
  */
-export function findRun(traces: Traces, light = false): ProcessIdentity[] {
+export function findRun(traces: Traces): ProcessIdentity[] {
   const { harness } = traces;
   const boot_id = bootId();
   if (harness && harness.boot_id !== boot_id) return [];
@@ -62,12 +62,10 @@ export function findRun(traces: Traces, light = false): ProcessIdentity[] {
   if (harness && (!leader || leader.started === harness.started)) {
     for (const one of all) if (one.group === harness.pid || one.session === harness.pid) members.add(one.pid);
   }
-  if (!light) {
-    const rest = () => all.filter((one) => !members.has(one.pid)).map((one) => one.pid);
-    for (const pid of withEnvironment(rest(), stamp, traces.run_id)) members.add(pid);
-    if (traces.pipes.length > 0) {
-      for (const pid of rest()) if (openPipes(pid).some((link) => traces.pipes.includes(link))) members.add(pid);
-    }
+  const others = () => all.filter((one) => !members.has(one.pid)).map((one) => one.pid);
+  for (const pid of withEnvironment(others(), stamp, traces.run_id)) members.add(pid);
+  if (traces.pipes.length > 0) {
+    for (const pid of others()) if (openPipes(pid).some((link) => traces.pipes.includes(link))) members.add(pid);
   }
   for (let before = -1; before !== members.size; ) {
     before = members.size;
@@ -111,6 +109,7 @@ export async function endRun(traces: Traces, graceMs: number, clock: Clock): Pro
 
   const deadline = clock.monotonic() + graceMs;
   let living = look();
+  if (living.length === 0) return { terminated: 0, killed: 0, left: [] };
   for (let pause = 4, looked = clock.monotonic(); living.length > 0; pause = Math.min(50, pause * 2)) {
     for (const one of living) {
       if (asked.has(key(one))) continue;
@@ -142,8 +141,8 @@ export async function endRun(traces: Traces, graceMs: number, clock: Clock): Pro
 
 /**
  * Keeps an eye on who belongs to a run while it lives: a child that turned away from everything (`env -i setsid`, no pipe) can
- * only be known by its parents, and those may be gone at the end. Looks soon and then about once a second, less where a look is
- * dear.
+ * only be known by its parents, and those may be gone at the end. Looks soon and then about once a second, for at most half a
+ * percent of the time.
  */
 export class Lineage {
   readonly #traces: Traces;
@@ -160,10 +159,26 @@ export class Lineage {
   #look(delay: number): void {
     this.#cancel = this.#clock.timer(delay, () => {
       const before = this.#clock.monotonic();
-      this.#seen = findRun(this.traces, true);
+      this.#seen = this.#below();
       const cost = this.#clock.monotonic() - before;
-      this.#look(Math.max(Math.min(delay * 2, 1000), cost * 50));
+      this.#look(Math.max(Math.min(delay * 2, 1000), cost * 200));
     });
+  }
+
+  /** The harness, who was seen, and all below them: read from child to child, for the whole table would cost too much. */
+  #below(): ProcessIdentity[] {
+    const roots = [...(this.#traces.harness ? [this.#traces.harness] : []), ...this.#seen].filter(isAlive);
+    const found = new Map(roots.map((one) => [one.pid, one]));
+    // A map goes on through what is added to it.
+    for (const pid of found.keys()) {
+      const children = childrenOf(pid);
+      if (children === null) return findRun(this.traces);
+      for (const child of children) {
+        const identity = found.has(child) ? null : identityOf(child);
+        if (identity && isAlive(identity)) found.set(child, identity);
+      }
+    }
+    return [...found.values()];
   }
 
   /** All that is known. */

@@ -62,5 +62,7 @@ input.on('data', (bytes: Buffer) => {
     fail(error);
   });
 });
+// While it waits it can load what most runs need; the ACP half is dear, and loaded when it is wanted.
+setImmediate(() => void import('./shell.ts'));
 input.on('end', () => process.exit(0));
 input.on('error', () => process.exit(0));

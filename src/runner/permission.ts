@@ -10,7 +10,7 @@ const kinds: readonly Kind[] = ['allow_once', 'allow_always', 'reject_once', 're
 
 /** The options of a permission request, in our terms. */
 export function optionsOf(raw: unknown): InputOption[] {
-  return list(raw).flatMap((entry) => {
+  return list(raw).slice(0, 100).flatMap((entry) => {
     const option = record(entry);
     const id = text(option?.optionId);
     if (id === null) return [];
@@ -61,7 +61,7 @@ const choices = (property: Loose | null): InputOption[] => {
     const id = text(record(entry)?.const);
     return id === null ? [] : { id, label: text(record(entry)?.title) ?? id, kind: 'choice' as const };
   });
-  if (named.length > 0) return named;
+  if (named.length > 0) return named.slice(0, 100);
   return list(property?.enum).flatMap((entry) => {
     const id = text(entry);
     return id === null ? [] : { id, label: id, kind: 'choice' as const };
@@ -75,6 +75,9 @@ function mainProperty(schema: Loose | null): [name: string, property: Loose | nu
   const found = properties.find(([name]) => required.includes(name)) ?? properties[0];
   return found ? [found[0], record(found[1])] : null;
 }
+
+/** Characters of a form's schema, as JSON, that a person can be asked to fill in. */
+export const longestForm = 262_144;
 
 /** A form as a question. */
 export function formDraft(params: Loose): Draft {

@@ -128,6 +128,18 @@ export function signal(identity: ProcessIdentity, name: NodeJS.Signals): boolean
   }
 }
 
+/** The children of a process, of all its threads; null where the kernel does not list them. */
+export function childrenOf(pid: number): number[] | null {
+  if (!linux) return null;
+  try {
+    return readdirSync(`/proc/${pid}/task`).flatMap((thread) =>
+      readFileSync(`/proc/${pid}/task/${thread}/children`, 'latin1').trim().split(' ').filter(Boolean).map(Number),
+    );
+  } catch {
+    return processOf(pid) ? null : [];
+  }
+}
+
 /** Those of `pids` whose environment, as they were started, holds the entry `name=value`. */
 export function withEnvironment(pids: readonly number[], name: string, value: string): number[] {
   const entry = `${name}=${value}`;

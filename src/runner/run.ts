@@ -10,7 +10,7 @@ import { Meter } from './meter.ts';
 import { identityOf } from './processes.ts';
 import type { Command, HarnessTraces, RunnerIdentity, RunSpec } from './protocol.ts';
 import { protocolVersion, runFiles } from './protocol.ts';
-import { mostChanges, Watch } from './tree.ts';
+import { Watch } from './tree.ts';
 import { verdictOf } from './verdict.ts';
 
 /** Milliseconds that leftovers of a run which ended well get between SIGTERM and SIGKILL. */
@@ -134,15 +134,15 @@ export class Run implements Stage {
       const sentence = `These processes could not be ended: ${left.join(', ')}.`;
       journal.event('log', { level: 'error', stream: 'daemon', text: sentence }, 'daemon');
     }
-    const changes = (await this.#watch?.end()) ?? [];
-    if (changes.length === mostChanges) {
-      const sentence = `More than ${mostChanges} files changed: the list ends there.`;
+    const changed = await this.#watch?.end();
+    if (changed && changed.left > 0) {
+      const sentence = `The list of changes ends after ${changed.changes.length} files; ${changed.left} more changed.`;
       journal.event('log', { level: 'warn', stream: 'daemon', text: sentence }, 'daemon');
     }
     const verdict = verdictOf(this.#cause, outcome);
     this.#usage(this.#meter.usage);
     await journal.flush();
-    journal.record({ record: 'final', at: iso(clock.now()), ...verdict, usage: this.#meter.usage, text, changes });
+    journal.record({ record: 'final', at: iso(clock.now()), ...verdict, usage: this.#meter.usage, text, changes: changed?.changes ?? [] });
     await journal.flush();
     await this.#control?.close();
     journal.close();

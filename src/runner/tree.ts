@@ -88,9 +88,25 @@ export function compare(before: Tree, after: Tree): Change[] {
   return changes.toSorted((one, other) => (one.path < other.path ? -1 : 1));
 }
 
-/** Paths in one record, at most; and in all of a run. */
-const mostInRecord = 5000;
-export const mostChanges = 50_000;
+/** Bytes of changes in one record, as JSON. */
+const recordBytes = 1_048_576;
+
+/** Changes in groups that fit into a record each. */
+export function* inRecords(changes: Change[]): Generator<Change[]> {
+  let group: Change[] = [];
+  let size = 0;
+  for (const change of changes) {
+    const bytes = Buffer.byteLength(JSON.stringify(change)) + 1;
+    if (size + bytes > recordBytes) {
+      yield group;
+      group = [];
+      size = 0;
+    }
+    group.push(change);
+    size += bytes;
+  }
+  if (group.length > 0) yield group;
+}
 
 export interface WatchOptions {
   root: string;
@@ -172,7 +188,7 @@ export class Watch {
       const tree = await walk(this.#options.root, this.#options.clock, this.#options.most);
       const changes = compare(this.#last, tree);
       this.#last = tree;
-      for (let at = 0; at < changes.length; at += mostInRecord) this.#options.changed(changes.slice(at, at + mostInRecord));
+      for (const group of inRecords(changes)) this.#options.changed(group);
     } catch (error) {
       this.#giveUp(error as Error);
     }
@@ -180,12 +196,14 @@ export class Watch {
     this.#cost = this.#ended - before;
   }
 
-  /** Looks for the last time; the answer is what differs from the first look, cut after 50,000 paths. */
-  async end(): Promise<Change[]> {
+  /** Looks for the last time; the answer is what differs from the first look, and how much of that one record cannot hold. */
+  async end(): Promise<{ changes: Change[]; left: number }> {
     await this.#walking;
     await this.look();
     this.#stopped = true;
     this.#cancel();
-    return this.#first ? compare(this.#first, this.#last).slice(0, mostChanges) : [];
+    const all = this.#first ? compare(this.#first, this.#last) : [];
+    const [changes = []] = inRecords(all);
+    return { changes, left: all.length - changes.length };
   }
 }

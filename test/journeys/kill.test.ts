@@ -1,11 +1,11 @@
 import { writeFileSync } from 'node:fs';
-import { createServer, type AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
 import { createClient, type Event } from '../../src/api/client.ts';
 import { until } from '../kit/app.ts';
 import { createHome, type TestDaemon, type TestHome } from '../kit/daemon.ts';
 import { harnessConfig } from '../kit/harness-config.ts';
+import { freePort } from '../kit/port.ts';
 import { seed, seeded } from '../kit/random.ts';
 import { type Action, scriptedAgent } from '../kit/scripted-agent.ts';
 
@@ -43,14 +43,6 @@ const told = (events: Event[]) =>
       default:
         return [];
     }
-  });
-
-const freePort = () =>
-  new Promise<number>((resolve) => {
-    const server = createServer().listen(0, '127.0.0.1', () => {
-      const { port } = server.address() as AddressInfo;
-      server.close(() => resolve(port));
-    });
   });
 
 test(

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
-import { type Change, compare, walk, Watch } from '../../../src/runner/tree.ts';
+import { type Change, compare, inRecords, walk, Watch } from '../../../src/runner/tree.ts';
 import { until } from '../../kit/runner.ts';
 
 let root = '';
@@ -52,7 +52,7 @@ test('a watch tells changes since the last look, and at the end those since the 
   expect(told).toEqual([[{ path: 'b', change: 'added' }]]);
   rmSync(join(root, 'b'));
   put('a', '22');
-  expect(await watch.end()).toEqual([{ path: 'a', change: 'modified' }]);
+  expect(await watch.end()).toEqual({ changes: [{ path: 'a', change: 'modified' }], left: 0 });
   expect(told[1]).toEqual([
     { path: 'a', change: 'modified' },
     { path: 'b', change: 'deleted' },
@@ -64,7 +64,15 @@ test('too many files are not watched, and that is said', async () => {
   let said = '';
   const watch = await Watch.start({ root, clock: systemClock, changed: () => {}, gaveUp: (reason) => (said = reason), most: 10 });
   expect(said).toContain('more than 10 files');
-  expect(await watch.end()).toEqual([]);
+  expect(await watch.end()).toEqual({ changes: [], left: 0 });
+});
+
+test('a long list of changes is told in records that fit', () => {
+  const changes = Array.from({ length: 3000 }, (_, n): Change => ({ path: `${n}${'\u0001'.repeat(900)}`, change: 'added' }));
+  const groups = [...inRecords(changes)];
+  expect(groups.flat()).toEqual(changes);
+  expect(groups.length).toBeGreaterThan(10);
+  for (const group of groups) expect(JSON.stringify(group).length).toBeLessThan(1_100_000);
 });
 
 test('a folder that is not there has no files', async () => {
