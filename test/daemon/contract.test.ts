@@ -1,0 +1,587 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { request } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Validator } from '@seriousme/openapi-schema-validator';
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import formats from 'ajv-formats';
+import fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { api, type OperationId } from '../../src/api/api.ts';
+import { ErrorReply } from '../../src/api/common.ts';
+import type { Endpoint } from '../../src/api/endpoint.ts';
+import { EventSchema } from '../../src/api/events.ts';
+import { openApi } from '../../src/api/openapi.ts';
+import { decode } from '../../src/api/sse.ts';
+import { type Answer, until } from '../kit/app.ts';
+import { createTestClock } from '../kit/clock.ts';
+import {
+  createGate,
+  createProject,
+  createRun,
+  createWorkspace,
+  ended,
+  missingRun,
+  openScene,
+  type Scene,
+  untilRun,
+  withMissingHarness,
+} from './scene.ts';
+
+type Row = [OperationId, Endpoint];
+const rows = Object.entries(api) as Row[];
+const ajv = new Ajv2020({ allErrors: true, strict: false });
+formats.default(ajv);
+const errorsOf = (schema: object, value: unknown) => (ajv.validate(schema, value) ? [] : ajv.errors);
+
+describe('every reply is what its row says', () => {
+  let scene: Scene;
+  const seen = new Map<OperationId, Set<number>>();
+  const ids: Record<string, string> = {};
+  const gate = createGate();
+  let busy: { run_id: string; session_id: string };
+
+  /** Calls an operation by its name and checks the answer against its row. */
+  const call = async (
+    id: OperationId,
+    { query = '', body, headers, ...path }: { query?: string; body?: unknown; headers?: Record<string, string>; [name: string]: unknown } = {},
+  ): Promise<Answer> => {
+    const endpoint = api[id] as Endpoint;
+    const url = endpoint.path.replace(/\{(\w+)\}/g, (_, name: string) => String(path[name] ?? ids[name])) + query;
+    const answer = await scene.call(endpoint.method, url, body, headers);
+    expect({ id, status: answer.status, text: answer.status < 300 ? '' : answer.text }).toEqual({ id, status: endpoint.status, text: '' });
+    expect(answer.headers['x-request-id']).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$/);
+    expect(answer.headers['x-content-type-options']).toBe('nosniff');
+    expect(answer.headers['cache-control']).toBe('no-store');
+    if (endpoint.reply) {
+      expect(answer.headers['content-type']).toBe('application/json; charset=utf-8');
+      expect({ id, errors: errorsOf(endpoint.reply, answer.body), body: answer.body }).toMatchObject({ errors: [] });
+    }
+    if (endpoint.status === 202 && (endpoint.reply as { title?: string }).title === 'Operation')
+      expect(answer.headers.location).toBe(`/v1/operations/${answer.body.id}`);
+    seen.set(id, (seen.get(id) ?? new Set()).add(answer.status));
+    return answer;
+  };
+
+  beforeAll(async () => {
+    scene = await openScene({ config: withMissingHarness });
+  });
+  afterAll(async () => {
+    gate.open();
+    if (busy) await untilRun(scene, busy.run_id, ended);
+    await scene.close();
+    gate.remove();
+  });
+
+  test('projects', async () => {
+    const { body: project, headers } = await call('createProject', {
+      body: { name: ' Ärger & <b>\u{1f600}</b> ', persistence: 'ephemeral', description: 'x', metadata: { a: '' } },
+    });
+    expect(headers.location).toBe(`/v1/projects/${project.id}`);
+    expect(project).toMatchObject({ name: ' Ärger & <b>\u{1f600}</b> ', persistence: 'ephemeral', archived: false, status: 'active' });
+    ids.project_id = project.id;
+    await call('listProjects');
+    expect((await call('getProject')).body).toEqual(project);
+    expect((await call('getProject', { project_id: project.id.toUpperCase() })).body).toEqual(project);
+    await call('updateProject', { body: { description: null, metadata: {} } });
+    await call('deleteProject');
+    await scene.app.settle();
+    const { body: archived } = await call('getProject');
+    expect(archived).toMatchObject({ archived: true, status: 'archived', archived_at: expect.any(String) });
+    const { body: removal } = await call('scheduleProjectDeletion', { body: {} });
+    expect(removal).toMatchObject({ type: 'project.delete', status: 'queued', resource: { type: 'project', id: project.id } });
+    expect((await call('getProject')).body.delete_after).not.toBeNull();
+    expect((await call('cancelProjectDeletion')).body.delete_after).toBeNull();
+    expect((await call('updateProject', { body: { archived: false } })).body).toMatchObject({ archived: false, archived_at: null });
+  });
+
+  test('workspaces', async () => {
+    const { body: operation } = await call('createWorkspace', { body: { name: 'Trees', metadata: { a: 'b' } } });
+    ids.workspace_id = operation.resource.id;
+    await scene.app.settle();
+    expect((await call('getWorkspace')).body).toMatchObject({ status: 'ready', name: 'Trees', source: { type: 'empty' } });
+    await call('listWorkspaces');
+    await call('updateWorkspace', { body: { name: 'Other' } });
+    await call('deleteWorkspace', { query: '?after_seconds=100' });
+    await scene.app.settle();
+    expect((await call('getWorkspace')).body).toMatchObject({ status: 'deleting', delete_after: expect.any(String) });
+    await call('cancelWorkspaceDeletion');
+    await scene.app.settle();
+    expect((await call('getWorkspace')).body).toMatchObject({ status: 'ready', delete_after: null });
+  });
+
+  test('runs, sessions and inputs', async () => {
+    const { body: accepted, headers } = await call('createRun', {
+      body: { workspace_id: ids.workspace_id, harness: 'shell', prompt: `touch made; ${gate.script}`, metadata: { a: 'b' }, limits: { max_cost_micro_usd: '5' } },
+    });
+    expect(accepted.id).toBe(accepted.run_id);
+    expect(headers.location).toBe(`/v1/runs/${accepted.run_id}`);
+    busy = accepted;
+    ids.run_id = accepted.run_id;
+    ids.session_id = accepted.session_id;
+    await call('getRun');
+    expect((await call('getRunResult')).body.final).toBe(false);
+    const row = await untilRun(scene, accepted.run_id, ['running']);
+    expect((await call('getWorkspace')).body.writer).toMatchObject({ kind: 'run', id: accepted.run_id });
+    expect((await call('getSession')).body).toMatchObject({ status: 'running', latest_run_id: accepted.run_id, run_count: 1 });
+    const { app } = scene;
+    const request = app.clock.id();
+    app.db.write((tx) =>
+      app.inputs.add(tx, row, {
+        id: request,
+        kind: 'permission',
+        title: 'May I?',
+        message: null,
+        tool_call_id: null,
+        options: [{ id: 'yes', label: 'Yes', kind: 'allow_once' }],
+        allow_text: false,
+        schema: null,
+        expires_at: '2030-01-01T00:00:00.000Z',
+      }),
+    );
+    await call('listInputRequests', { query: '?status=pending,answered' });
+    await call('submitRunInput', { body: { option_id: 'yes' } });
+    expect((await call('submitRunInput', { body: { request_id: request, option_id: 'yes' } })).status).toBe(202);
+    expect((await call('listInputRequests', { query: `?run_id=${accepted.run_id}` })).body.data).toMatchObject([{ id: request, status: 'answered' }]);
+    await call('listRuns', { query: '?status=running' });
+    const { body: failed } = await call('createRun', { body: { ...missingRun, project_id: ids.project_id!.toUpperCase() } });
+    await untilRun(scene, failed.run_id, ended);
+    expect((await call('getRun', { run_id: failed.run_id })).body).toMatchObject({ status: 'failed', error: { code: 'harness_not_found' } });
+    expect((await call('cancelRun', { run_id: failed.run_id, body: {} })).body.status).toBe('failed');
+    await call('getRunResult', { run_id: failed.run_id });
+    await call('listSessions');
+    await call('cancelRun', { body: {} });
+    await untilRun(scene, accepted.run_id, ended);
+    expect((await call('cancelRun', { body: {} })).body).toMatchObject({ status: 'cancelled', stop_reason: 'cancelled' });
+    expect((await call('getRunResult')).body).toMatchObject({ final: true, status: 'cancelled' });
+    expect((await call('getSession')).body.status).toBe('idle');
+    const { body: page } = await call('listRunEvents');
+    expect(page.data.map((event: { sequence: number }) => event.sequence)).toEqual(page.data.map((_: unknown, index: number) => index + 1));
+    expect(page.data.at(-1).type).toBe('run.cancelled');
+  });
+
+  test('the stream holds just what the history does, and is over when the run is', async () => {
+    const { status, headers, text } = await call('streamRun');
+    expect(headers['content-type']).toMatch(/^text\/event-stream/);
+    expect(status).toBe(200);
+    expect(text).toMatch(/^retry: 1000\n\n/);
+    async function* bytes() {
+      yield Buffer.from(text);
+    }
+    const events: unknown[] = [];
+    for await (const { id, event, data } of decode(bytes())) {
+      const value = JSON.parse(data) as { id: string; type: string };
+      expect(errorsOf(EventSchema, value)).toEqual([]);
+      expect({ id: value.id, type: value.type }).toEqual({ id, type: event });
+      events.push(value);
+    }
+    const { body } = await call('listRunEvents', { query: '?limit=1000' });
+    expect(events).toEqual(body.data);
+    const after = await call('streamRun', { query: '?after=2' });
+    expect(after.text).toContain('\nid: 3\n');
+    expect(after.text).not.toContain('\nid: 2\n');
+    const beaten = await call('streamRun', { query: '?after=1', headers: { 'last-event-id': '2' } });
+    expect(beaten.text).toBe(after.text);
+    for (const cursor of [events.length, events.length + 1, '99999999999999999999']) {
+      const over = await scene.call('GET', `/v1/runs/${ids.run_id}/stream?after=${cursor}`);
+      expect({ status: over.status, text: over.text }).toEqual({ status: 204, text: '' });
+      expect(over.headers['x-request-id']).toBeDefined();
+    }
+  });
+
+  test('operations and the server', async () => {
+    const { body: page } = await call('listOperations', { query: '?limit=2' });
+    ids.operation_id = page.data[0].id;
+    await call('getOperation');
+    await call('getOperation', { query: '?wait=0' });
+    const { body: me } = await call('getMe');
+    expect(me).toMatchObject({ principal: { type: 'user', credential: 'session' }, server: { api_version: '0.9.0' } });
+    expect(me.scopes).toHaveLength(12);
+    const { body: harnesses } = await call('listHarnesses');
+    expect(harnesses.data.map(({ id }: { id: string }) => id)).toEqual(expect.arrayContaining(['shell', 'missing']));
+    const { body: models } = await call('listModels', { query: '?limit=1' });
+    expect(models.data.length <= 1).toBe(true);
+  });
+
+  test('no operation was left out', () => {
+    expect([...seen.keys()].toSorted()).toEqual(rows.map(([id]) => id).toSorted());
+  });
+
+  test.each(rows.filter(([, { method }]) => method === 'GET').map(([id, { path }]) => [id, path] as const))(
+    'HEAD of %s answers at once, with the headers and without a body',
+    async (_id, path) => {
+      // A run that is still going: its stream is the one that stays open.
+      const open = createGate();
+      const { run_id } = await createRun(scene, { project_id: ids.project_id, harness: 'shell', prompt: open.script });
+      if (path.endsWith('stream')) await untilRun(scene, run_id, ['running']);
+      const url = path.replace(/\{(\w+)\}/g, (_, name: string) => (name === 'run_id' ? run_id : ids[name]!));
+      const head = await headOf(scene, url);
+      open.open();
+      await untilRun(scene, run_id, ended);
+      open.remove();
+      expect(head).toMatchObject({ status: 200, bytes: 0 });
+      expect(head!.headers['x-request-id']).toBeDefined();
+      expect(head!.headers['content-type']).toMatch(path.endsWith('stream') ? /^text\/event-stream/ : /^application\/json/);
+    },
+  );
+
+  test('HEAD of what is not there, and without a credential, says so by its status alone', async () => {
+    expect(await headOf(scene, '/v1/nothing')).toMatchObject({ status: 404, bytes: 0 });
+    expect(await headOf(scene, `/v1/projects/${scene.app.clock.id()}`)).toMatchObject({ status: 404, bytes: 0 });
+    expect(await headOf(scene, '/v1/projects', '')).toMatchObject({ status: 401, bytes: 0 });
+  });
+
+  test.each(['/healthz', '/readyz', '/v1/openapi.json', '/docs', '/nothing', '/v1/nothing'])('X-Request-Id is on %s', async (path) => {
+    const answers = await Promise.all([scene.call('GET', path), scene.call('GET', path)]);
+    const [one, two] = answers.map(({ headers }) => headers['x-request-id']);
+    expect(one).toMatch(/^[0-9a-f-]{36}$/);
+    expect(two).not.toBe(one);
+  });
+
+  test('a request id that the client sends is not taken for ours', async () => {
+    const { headers } = await scene.call('GET', '/v1/me', undefined, { 'x-request-id': 'mine', 'request-id': 'mine' });
+    expect(headers['x-request-id']).not.toBe('mine');
+  });
+});
+
+/** A HEAD request; undefined when it has not been answered to its end after two seconds. */
+function headOf({ port, token }: Scene, path: string, authorization = `Bearer ${token}`) {
+  return new Promise<{ status: number; headers: Record<string, unknown>; bytes: number } | undefined>((resolve, reject) => {
+    const sent = request({ host: '127.0.0.1', port, method: 'HEAD', path, headers: { authorization, connection: 'close' } }, (answer) => {
+      let bytes = 0;
+      answer.on('data', (part: Buffer) => (bytes += part.length));
+      // At once means: the connection, too, is free again.
+      answer.socket.once('close', () => {
+        clearTimeout(late);
+        resolve({ status: answer.statusCode!, headers: answer.headers, bytes });
+      });
+      answer.resume();
+    });
+    const late = setTimeout(() => {
+      resolve(undefined);
+      sent.destroy();
+    }, 2_000);
+    sent.on('error', reject);
+    sent.end();
+  });
+}
+
+describe('the OpenAPI document', () => {
+  const document = openApi() as {
+    openapi: string;
+    info: { version: string };
+    paths: Record<string, Record<string, { operationId: string; security: Record<string, string[]>[]; responses: Record<string, unknown> }>>;
+  };
+
+  test('is the golden file: a change of the contract shows in review', async () => {
+    await expect(`${JSON.stringify(document, null, 2)}\n`).toMatchFileSnapshot('../golden/openapi.json');
+  });
+
+  test('is a valid document of OpenAPI 3.1.0, at version 0.9.0', async () => {
+    const { valid, errors } = await new Validator().validate(structuredClone(document));
+    expect({ valid, errors }).toEqual({ valid: true, errors: undefined });
+    expect(document.openapi).toBe('3.1.0');
+    expect(document.info.version).toBe('0.9.0');
+  });
+
+  test('has every operation once, with its scope, its success and its failure', () => {
+    const described = Object.entries(document.paths).flatMap(([path, methods]) =>
+      Object.entries(methods).map(([method, operation]) => ({ path, method: method.toUpperCase(), operation })),
+    );
+    expect(described.map(({ operation }) => operation.operationId).toSorted()).toEqual(rows.map(([id]) => id).toSorted());
+    for (const { path, method, operation } of described) {
+      const endpoint = api[operation.operationId as OperationId] as Endpoint;
+      expect({ path, method }).toEqual({ path: endpoint.path, method: endpoint.method });
+      expect(operation.security).toEqual([{ ApiKeyAuth: [] }, { DashboardSession: [] }, { CustomerOAuth: endpoint.scope === null ? [] : [endpoint.scope] }]);
+      expect(Object.keys(operation.responses)).toEqual(expect.arrayContaining([String(endpoint.status), 'default']));
+    }
+  });
+
+  test('holds no reference that leads nowhere or outside', () => {
+    const text = JSON.stringify(document);
+    const schemas = (document as unknown as { components: { schemas: object } }).components.schemas;
+    for (const [, target] of text.matchAll(/"\$ref":"([^"]*)"/g)) {
+      expect(target).toMatch(/^#\/components\/schemas\//);
+      expect(schemas).toHaveProperty([target!.slice('#/components/schemas/'.length)]);
+    }
+  });
+
+  test('is what the daemon serves', async () => {
+    const scene = await openScene();
+    const { status, headers, body } = await scene.call('GET', '/v1/openapi.json');
+    expect(status).toBe(200);
+    expect(headers['content-type']).toMatch(/^application\/json/);
+    expect(body).toEqual(JSON.parse(JSON.stringify(document)));
+    await scene.close();
+  });
+
+  test('no object of a reply or a body takes more than it names', () => {
+    const loose: string[] = [];
+    const look = (schema: unknown, at: string): void => {
+      if (typeof schema !== 'object' || schema === null) return;
+      const { type, properties, additionalProperties } = schema as Record<string, unknown>;
+      if (type === 'object' && properties && additionalProperties !== false) loose.push(at);
+      for (const [name, inner] of Object.entries(schema)) look(inner, `${at}.${name}`);
+    };
+    for (const [id, { reply, body }] of rows) {
+      look(reply, `${id} reply`);
+      look(body, `${id} body`);
+    }
+    look(ErrorReply, 'Error');
+    expect(loose).toEqual([]);
+  });
+});
+
+describe('lists', () => {
+  let scene: Scene;
+  beforeAll(async () => {
+    scene = await openScene({ config: withMissingHarness });
+  });
+  afterAll(() => scene.close());
+  const names = (answer: Answer) => answer.body.data.map(({ name }: { name: string }) => name);
+
+  test('newest first; next_cursor walks all without a gap or a double while rows are added', async () => {
+    let made = 0;
+    const all: string[] = [];
+    const step = fc.record({ add: fc.nat({ max: 3 }), limit: fc.integer({ min: 1, max: 7 }) });
+    await fc.assert(
+      fc.asyncProperty(fc.integer({ min: 0, max: 5 }), fc.array(step, { minLength: 1, maxLength: 4 }), async (before, steps) => {
+        const add = async () => void all.push((await createProject(scene, { name: `Walk ${++made}` })).id);
+        for (let i = 0; i < before; i++) await add();
+        const expected = all.toReversed();
+        const found: string[] = [];
+        let cursor: string | null = '';
+        for (let turn = 0; cursor !== null; turn++) {
+          const { add: more, limit } = steps[turn % steps.length]!;
+          const address: string = `/v1/projects?query=walk&limit=${limit}${cursor && `&cursor=${cursor}`}`;
+          const { status, body } = await scene.call('GET', address);
+          expect(status).toBe(200);
+          expect(body.data.length).toBeLessThanOrEqual(limit);
+          if (body.next_cursor !== null) expect(body.data.length).toBe(limit);
+          found.push(...body.data.map(({ id }: { id: string }) => id));
+          cursor = body.next_cursor;
+          for (let i = 0; i < more && made < 120; i++) await add();
+        }
+        expect(found).toEqual(expected);
+      }),
+      { numRuns: 15 },
+    );
+  });
+
+  test('a page shows 50 unless asked, and up to 200', async () => {
+    const { id } = await createProject(scene);
+    for (let i = 0; i < 60; i++) await scene.call('POST', `/v1/projects/${id}/workspaces`, { name: `w${i}` });
+    await scene.app.settle();
+    const list = async (query: string) => (await scene.call('GET', `/v1/projects/${id}/workspaces${query}`)).body;
+    const first = await list('');
+    expect(first.data).toHaveLength(50);
+    expect(first.data[0].name).toBe('w59');
+    expect((await list(`?cursor=${first.next_cursor}`)).data).toHaveLength(10);
+    expect(await list('?limit=200')).toMatchObject({ data: { length: 60 }, next_cursor: null });
+    expect(await list('?limit=60')).toMatchObject({ next_cursor: null });
+    const last = await list(`?limit=60&cursor=${(await list('?limit=59')).next_cursor}`);
+    expect(last.data.map(({ name }: { name: string }) => name)).toEqual(['w0']);
+  });
+
+  test('an unknown query name is ignored', async () => {
+    expect((await scene.call('GET', '/v1/projects?colour=red&limit=1')).status).toBe(200);
+  });
+
+  test('query finds a part of the name, upper and lower case alike, in every script and spelling', async () => {
+    await createProject(scene, { name: 'Grüße aus ÄRGERLAND' });
+    await createProject(scene, { name: 'cafe\u0301 100%_x' });
+    const find = async (query: string) => names(await scene.call('GET', `/v1/projects?query=${encodeURIComponent(query)}`));
+    for (const query of ['ärger', 'ÄRGER', 'A\u0308rger', 'grüße', 'ß', ' aus ']) expect(await find(query)).toEqual(['Grüße aus ÄRGERLAND']);
+    for (const query of ['CAFÉ', 'cafe\u0301', '%', '_', '100%_']) expect(await find(query)).toEqual(['cafe\u0301 100%_x']);
+    for (const query of ['argerland', 'x%', "' OR 1=1 --", '\\']) expect(await find(query)).toEqual([]);
+  });
+
+  test('archived filters, and is both when absent', async () => {
+    const open = await createProject(scene, { name: 'Filter open' });
+    const shut = await createProject(scene, { name: 'Filter shut' });
+    await scene.call('DELETE', `/v1/projects/${shut.id}`);
+    await scene.app.settle();
+    const find = async (query: string) => names(await scene.call('GET', `/v1/projects?query=filter${query}`));
+    expect(await find('')).toEqual(['Filter shut', 'Filter open']);
+    expect(await find('&archived=true')).toEqual(['Filter shut']);
+    expect(await find('&archived=false')).toEqual(['Filter open']);
+    expect(open.name).toBe('Filter open');
+  });
+
+  test('runs: status takes a comma list, ids filter, idempotency_key finds the one that was made with it', async () => {
+    const { id } = await createProject(scene);
+    const ready = await createWorkspace(scene, id);
+    const gate = createGate();
+    const going = await createRun(scene, { workspace_id: ready.id, harness: 'shell', prompt: gate.script });
+    await untilRun(scene, going.run_id, ['running']);
+    const waiting = await createRun(scene, { workspace_id: ready.id, harness: 'shell', prompt: 'true' });
+    const key = { 'idempotency-key': 'find-me' };
+    const { body: failed } = await scene.call('POST', '/v1/runs', { ...missingRun, project_id: id }, key);
+    await untilRun(scene, failed.run_id, ended);
+    const list = async (query: string) =>
+      (await scene.call('GET', `/v1/runs?project_id=${id}&${query}`)).body.data.map((run: { id: string }) => run.id);
+    expect(await list('')).toEqual([failed.run_id, waiting.run_id, going.run_id]);
+    expect(await list('status=failed')).toEqual([failed.run_id]);
+    expect(await list('status=failed,queued')).toEqual([failed.run_id, waiting.run_id]);
+    expect(await list('status=queued,queued,running')).toEqual([waiting.run_id, going.run_id]);
+    expect(await list('status=completed')).toEqual([]);
+    expect(await list(`workspace_id=${ready.id}`)).toEqual([waiting.run_id, going.run_id]);
+    expect(await list(`workspace_id=${ready.id.toUpperCase()}`)).toEqual([waiting.run_id, going.run_id]);
+    expect(await list(`session_id=${going.session_id}`)).toEqual([going.run_id]);
+    expect(await list('idempotency_key=find-me')).toEqual([failed.run_id]);
+    expect(await list('idempotency_key=nobody-used-this')).toEqual([]);
+    const { body: sessions } = await scene.call('GET', `/v1/sessions?workspace_id=${ready.id}`);
+    expect(sessions.data.map((session: { id: string }) => session.id)).toEqual([waiting.session_id, going.session_id]);
+    gate.open();
+    await untilRun(scene, waiting.run_id, ended);
+    gate.remove();
+  });
+
+  test('events: pages by limit and cursor, ascending, after a sequence', async () => {
+    const { id } = await createProject(scene);
+    const { run_id } = await createRun(scene, { project_id: id, harness: 'shell', prompt: 'echo a; echo b >&2' });
+    const { last_sequence } = await untilRun(scene, run_id, ended);
+    const found: number[] = [];
+    let query = '?after=1&limit=2';
+    for (;;) {
+      const { body } = await scene.call('GET', `/v1/runs/${run_id}/events${query}`);
+      found.push(...body.data.map(({ sequence }: { sequence: number }) => sequence));
+      if (body.next_cursor === null) break;
+      query = `?after=1&limit=2&cursor=${body.next_cursor}`;
+    }
+    expect(found).toEqual(Array.from({ length: last_sequence - 1 }, (_, index) => index + 2));
+    for (const after of [last_sequence, last_sequence + 5, '007'.padStart(500, '0')])
+      expect((await scene.call('GET', `/v1/runs/${run_id}/events?after=${after}`)).status).toBe(200);
+    expect((await scene.call('GET', `/v1/runs/${run_id}/events?after=${last_sequence}`)).body).toEqual({ data: [], next_cursor: null });
+  });
+
+  test('harnesses are paged like all else', async () => {
+    const all = (await scene.call('GET', '/v1/harnesses')).body.data.map(({ id }: { id: string }) => id);
+    const found: string[] = [];
+    for (let cursor: string | null = ''; cursor !== null;) {
+      const { body }: Answer = await scene.call('GET', `/v1/harnesses?limit=2${cursor && `&cursor=${cursor}`}`);
+      found.push(...body.data.map(({ id }: { id: string }) => id));
+      cursor = body.next_cursor;
+    }
+    expect(found).toEqual(all);
+  });
+});
+
+describe('time', () => {
+  test('from is inclusive and to is exclusive, in any offset', async () => {
+    const clock = createTestClock(Date.parse('2026-05-01T00:00:00.000Z'));
+    const scene = await openScene({ clock, config: withMissingHarness });
+    const { id } = await createProject(scene);
+    const runs: string[] = [];
+    for (let i = 0; i < 3; i++) {
+      runs.unshift((await createRun(scene, { ...missingRun, project_id: id })).run_id);
+      clock.advance(1);
+    }
+    await scene.app.settle();
+    const list = async (query: string) => (await scene.call('GET', `/v1/runs?${query}`)).body.data.map((run: { id: string }) => run.id);
+    const [c, b, a] = runs;
+    expect(await list('from=2026-05-01T00:00:00.001Z')).toEqual([c, b]);
+    expect(await list('to=2026-05-01T00:00:00.001Z')).toEqual([a]);
+    expect(await list('from=2026-05-01T00:00:00.001Z&to=2026-05-01T00:00:00.002Z')).toEqual([b]);
+    expect(await list('from=2026-05-01T02:00:00.001%2B02:00&to=2026-04-30T22:00:00.002-02:00')).toEqual([b]);
+    expect(await list('from=2026-05-01T00:00:00Z')).toEqual([c, b, a]);
+    expect(await list('from=2026-05-01T00:00:00.001Z&to=2026-05-01T00:00:00.001Z')).toEqual([]);
+    await scene.close();
+  });
+
+  test('an operation is waited for: until it has ended, or so many seconds', async () => {
+    const clock = createTestClock();
+    const scene = await openScene({ clock, config: withMissingHarness });
+    const { id } = await createProject(scene);
+    await scene.call('DELETE', `/v1/projects/${id}`);
+    await scene.app.settle();
+    const { body: operation } = await scene.call('POST', `/v1/projects/${id}/deletion`, { after_seconds: 1_000 });
+    const address = `/v1/operations/${operation.id}`;
+    expect((await scene.call('GET', `${address}?wait=0`)).body.status).toBe('queued');
+
+    let answered = false;
+    const late = scene.call('GET', `${address}?wait=50`).finally(() => (answered = true));
+    await scene.call('GET', address);
+    clock.advance(49_999);
+    await scene.call('GET', address);
+    expect(answered).toBe(false);
+    await until('the wait to be over', () => {
+      clock.advance(1);
+      return answered;
+    });
+    expect((await late).body).toMatchObject({ id: operation.id, status: 'queued' });
+
+    answered = false;
+    const soon = scene.call('GET', `${address}?wait=50`).finally(() => (answered = true));
+    await scene.call('GET', address);
+    expect(answered).toBe(false);
+    await scene.call('DELETE', `/v1/projects/${id}/deletion`);
+    expect((await soon).body).toMatchObject({ id: operation.id, status: 'cancelled' });
+    expect((await scene.call('GET', `${address}?wait=50`)).body.status).toBe('cancelled');
+    await scene.close();
+  });
+
+  test('a stream ends after about 55 seconds, beats every 15, and the next one goes on where it stopped', async () => {
+    const clock = createTestClock();
+    const scene = await openScene({ clock });
+    const { id } = await createProject(scene);
+    const gate = createGate();
+    const { run_id } = await createRun(scene, { project_id: id, harness: 'shell', prompt: gate.script });
+    const turn = () => clock.advance(25);
+    await untilRun(scene, run_id, ['running'], turn);
+    let open = true;
+    const stream = scene.call('GET', `/v1/runs/${run_id}/stream`).finally(() => (open = false));
+    await scene.call('GET', '/healthz');
+    const began = clock.now();
+    await until('the stream to be rotated', async () => {
+      clock.advance(500);
+      await scene.call('GET', '/healthz');
+      return !open;
+    });
+    const lasted = clock.now() - began;
+    expect(lasted).toBeGreaterThanOrEqual(51_000);
+    expect(lasted).toBeLessThanOrEqual(60_000);
+    const { text } = await stream;
+    expect(text.match(/^: heartbeat$/gm)).toHaveLength(3);
+    const last = [...text.matchAll(/^id: (\d+)$/gm)].at(-1)![1]!;
+    gate.open();
+    await untilRun(scene, run_id, ended, turn);
+    const rest = await scene.call('GET', `/v1/runs/${run_id}/stream`, undefined, { 'last-event-id': last });
+    const { body } = await scene.call('GET', `/v1/runs/${run_id}/events?limit=1000`);
+    const sent = [...(text + rest.text).matchAll(/^data: (.*)$/gm)].map(([, data]) => JSON.parse(data!) as unknown);
+    expect(sent).toEqual(body.data);
+    gate.remove();
+    await scene.close();
+  });
+
+  test('a disconnect never cancels', async () => {
+    const scene = await openScene();
+    const { id } = await createProject(scene);
+    const gate = createGate();
+    const { run_id } = await createRun(scene, { project_id: id, harness: 'shell', prompt: gate.script });
+    await untilRun(scene, run_id, ['running']);
+    const gone = new AbortController();
+    const headers = { authorization: `Bearer ${scene.token}` };
+    const stream = await fetch(`http://127.0.0.1:${scene.port}/v1/runs/${run_id}/stream`, { headers, signal: gone.signal });
+    gone.abort();
+    await stream.text().catch(() => '');
+    gate.open();
+    expect(await untilRun(scene, run_id, ended)).toMatchObject({ status: 'completed', stop_reason: 'end_turn' });
+    gate.remove();
+    await scene.close();
+  });
+
+  test('a second app on the same folder takes the cursors of the first', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'agentctl-test-'));
+    const first = await openScene({ folder });
+    for (const name of ['a', 'b']) await createProject(first, { name });
+    const { body } = await first.call('GET', '/v1/projects?limit=1');
+    await first.server.close();
+    await first.app.close();
+    const second = await openScene({ folder });
+    const page = await second.call('GET', `/v1/projects?limit=1&cursor=${body.next_cursor}`);
+    expect(page.body.data.map(({ name }: { name: string }) => name)).toEqual(['a']);
+    await second.close();
+    rmSync(folder, { recursive: true, force: true });
+  });
+});
