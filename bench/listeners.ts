@@ -44,7 +44,7 @@ function listenOn(url: string, path: string, token: string): Promise<Socket> {
   });
 }
 
-process.on('message', async (question: Question) => {
+async function answer(question: Question): Promise<void> {
   if ('open' in question) {
     const { url, path, token, clients } = question.open;
     arrivals = [];
@@ -61,5 +61,7 @@ process.on('message', async (question: Question) => {
     for (const socket of sockets) socket.destroy();
     sockets = [];
   } else process.exit(0);
-});
+}
+
+process.on('message', (question: Question) => void answer(question));
 process.on('disconnect', () => process.exit(0));

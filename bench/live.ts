@@ -6,7 +6,7 @@ export interface Append {
   events: number;
   every: number;
 }
-/** What they answer: when each sequence was on the disk, and the delay of their event loop meanwhile. */
+/** What they answer: when each sequence was on the disk. */
 export interface Appended {
   commits: [sequence: number, at: number][];
 }
@@ -20,9 +20,11 @@ export const liveText = (): string =>
     data: { message_id: 'm-1', text: 'and then it says some thirty words more, as such a model does' },
   });
 
-/** Serves questions of the parent: `commit` stores one event and answers its sequence and the moment after its commit. */
+/** Serves an `Append` of the parent: `commit` stores one event and answers its sequence and the moment after its commit. */
 export function serveAppends(commit: () => [sequence: number, at: number]): void {
-  process.on('message', ({ events, every }: Append) => {
+  process.on('message', (question: object) => {
+    if (!('events' in question)) return;
+    const { events, every } = question as Append;
     const commits: Appended['commits'] = [];
     const from = now();
     const next = () => {

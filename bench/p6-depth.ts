@@ -19,6 +19,7 @@ async function compare(
         const { status, body } = await daemon.ask('GET', path);
         one[index]!.push(now() - began);
         if (status !== 200) throw new Error(`${path} was answered with ${status}: ${body.slice(0, 200)}`);
+        if (time === 0 && (JSON.parse(body) as { data: [] }).data.length !== 100) throw new Error(`${path}: the page is not full.`);
       }
     // The first round is for warming up.
     if (round >= 0) for (const [index, values] of one.entries()) all[index]!.push(median(values));

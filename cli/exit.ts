@@ -105,7 +105,8 @@ export function report(error: unknown): Report {
     const { message, code, requestId } = error;
     return {
       message: withDetails(error, message),
-      remedy: remedies[code] ?? own,
+      // Where a sandbox was asked for, going without is no remedy to offer.
+      remedy: error.details.sandbox === 'required' ? own : (remedies[code] ?? own),
       requestId,
       code: exitOfFault(code),
     };

@@ -26,7 +26,7 @@ const plan = (done: number): Action => ({
   },
 });
 const said = (text: string) => [{ type: 'content', content: { type: 'text', text } }];
-const prompt = 'fix the failing test in test/date.test.ts';
+const prompt = 'fix the failing date test';
 const script: Action[] = [
   plan(0),
   { say: 'I’ll run the **failing test** first.\n', id: 'm1' },

@@ -207,7 +207,8 @@ export class AcpMapping {
   #chunk(kind: Speech['kind'], update: Loose, now: number): Step[] {
     const content = record(update.content);
     const piece = text(content?.text);
-    if (piece === null) return [...this.settle(now, true), log('debug', `Content that is no text: ${bounded(content, 2048)}`)];
+    if (piece === null)
+      return [...this.settle(now, true), log('debug', `Content that is no text: ${bounded(content, 2048)}`)];
     if (piece === '') return [];
     this.#turn();
     const native = text(update.messageId);
@@ -236,7 +237,8 @@ export class AcpMapping {
     if (!speech) {
       speech = { kind, id: this.#messageId(kind, native), native, parts: [], length: 0 };
       this.#speech = speech;
-      if (kind === 'message') steps.push({ type: 'message.started', data: { message_id: speech.id, role: 'assistant' } });
+      if (kind === 'message')
+        steps.push({ type: 'message.started', data: { message_id: speech.id, role: 'assistant' } });
     }
     speech.parts.push(piece);
     speech.length += piece.length;
@@ -258,7 +260,8 @@ export class AcpMapping {
     if (!speech) return [];
     this.#speech = null;
     const whole = speech.parts.join('');
-    if (speech.kind === 'reasoning') return [{ type: 'reasoning.completed', data: { message_id: speech.id, text: whole } }];
+    if (speech.kind === 'reasoning')
+      return [{ type: 'reasoning.completed', data: { message_id: speech.id, text: whole } }];
     this.#text = whole;
     return [{ type: 'message.completed', data: { message_id: speech.id, role: 'assistant', text: whole } }];
   }
@@ -339,7 +342,8 @@ export class AcpMapping {
     if (title) tool.title = title.slice(0, 1000);
     tool.kind = text(update.kind) ?? tool.kind;
     const input = update.rawInput;
-    const empty = input === undefined || input === null || (record(input) && Object.keys(record(input) ?? {}).length === 0);
+    const empty =
+      input === undefined || input === null || (record(input) && Object.keys(record(input) ?? {}).length === 0);
     if (!empty) tool.input = input;
     const named = list(update.locations).flatMap((location) => text(record(location)?.path) ?? []);
     const changed = list(update.content).flatMap((entry) => {
@@ -349,7 +353,8 @@ export class AcpMapping {
     const paths = named.length > 0 ? named : tool.locations.length > 0 ? [] : changed;
     if (paths.length > 0) tool.locations = [...new Set(paths)].slice(0, 200);
     const raw = record(update.rawOutput);
-    const exit = record(meta?.terminal_exit)?.exit_code ?? raw?.exit_code ?? raw?.exitCode ?? record(raw?.metadata)?.exit;
+    const exit =
+      record(meta?.terminal_exit)?.exit_code ?? raw?.exit_code ?? raw?.exitCode ?? record(raw?.metadata)?.exit;
     tool.exit_code = number(exit) ?? tool.exit_code;
   }
 

@@ -12,7 +12,9 @@ export const list = (value: unknown): unknown[] => (Array.isArray(value) ? (valu
 export const text = (value: unknown): string | null => (typeof value === 'string' ? value : null);
 
 /** A finite number; otherwise null. */
-export const number = (value: unknown): number | null => (typeof value === 'number' && Number.isFinite(value) ? value : null);
+export const number = (value: unknown): number | null =>
+  typeof value === 'number' && Number.isFinite(value) ? value : null;
 
 /** A value as JSON of at most `most` characters. */
-export const bounded = (value: unknown, most: number): string => (JSON.stringify(value) ?? String(value)).slice(0, most);
+export const bounded = (value: unknown, most: number): string =>
+  (JSON.stringify(value) ?? String(value)).slice(0, most);

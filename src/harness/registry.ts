@@ -102,7 +102,12 @@ export function createRegistry({ rows: settings, env }: RegistryOptions): Regist
   const rows = new Map(builtinRows.map((row) => [row.id, row]));
   for (const [id, one] of Object.entries(settings)) rows.set(id, rowOf(id, one));
   const path = env.PATH ?? '';
-  const versions = new Versions({ PATH: path, ...(env.HOME === undefined ? {} : { HOME: env.HOME }), NO_COLOR: '1', CI: '1' });
+  const versions = new Versions({
+    PATH: path,
+    ...(env.HOME === undefined ? {} : { HOME: env.HOME }),
+    NO_COLOR: '1',
+    CI: '1',
+  });
 
   const program = (row: HarnessRow, workspace?: string): string | null => {
     if (row.kind === 'shell') return '/bin/sh';
@@ -113,7 +118,15 @@ export function createRegistry({ rows: settings, env }: RegistryOptions): Regist
   const describe = async (row: HarnessRow): Promise<Harness> => {
     const { id, name, install_hint } = row;
     const found = program(row);
-    const shown = { id, name, installed: found !== null, version: null, path: found, capabilities: row.capabilities, install_hint };
+    const shown = {
+      id,
+      name,
+      installed: found !== null,
+      version: null,
+      path: found,
+      capabilities: row.capabilities,
+      install_hint,
+    };
     if (found === null) return { ...shown, status: 'not_installed' };
     if (row.version_arguments === null) return { ...shown, status: 'available' };
     const version = await versions.of(found, row.version_arguments);
@@ -145,6 +158,9 @@ export function createRegistry({ rows: settings, env }: RegistryOptions): Regist
     },
     list: () => Promise.all([...rows.values()].map(describe)),
     models: () =>
-      listModels([...rows.values()], new Set([...rows.values()].filter((row) => program(row) !== null).map(({ id }) => id))),
+      listModels(
+        [...rows.values()],
+        new Set([...rows.values()].filter((row) => program(row) !== null).map(({ id }) => id)),
+      ),
   };
 }

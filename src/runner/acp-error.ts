@@ -17,7 +17,12 @@ export function died(exit: { code: number | null; signal: NodeJS.Signals | null 
   return failure(message, { exit_code: exit?.code ?? null, signal: exit?.signal ?? null, stderr_tail });
 }
 
-const provider = (code: RunError['code'], message: string, retryable: boolean, details: Record<string, unknown>): Failed => ({
+const provider = (
+  code: RunError['code'],
+  message: string,
+  retryable: boolean,
+  details: Record<string, unknown>,
+): Failed => ({
   status: 'failed',
   stop_reason: 'provider_error',
   error: { code, message, retryable, details },
@@ -43,7 +48,12 @@ export function agentError(error: unknown, stderr_tail: string): Failed {
   const message = (more && !words.includes(more) ? `${words}: ${more}` : words).slice(0, 2000);
   const details = { rpc_code: code, stderr_tail };
   const status = statusOf(code, data);
-  if (code === -32000 || status === 401 || status === 403 || /\b401\b|invalid (x-)?api.?key|unauthorized/i.test(message)) {
+  if (
+    code === -32000 ||
+    status === 401 ||
+    status === 403 ||
+    /\b401\b|invalid (x-)?api.?key|unauthorized/i.test(message)
+  ) {
     return provider('provider_auth', message, false, details);
   }
   if (status === 429) return provider('provider_rate_limited', message, true, details);

@@ -6,7 +6,16 @@ import { agentError, died, failure } from './acp-error.ts';
 import { Chatter } from './chatter.ts';
 import type { Half, Outcome, Stage } from './half.ts';
 import { launchCommand, launchEnvironment, writeLaunchFiles } from './launch.ts';
-import { allowed, allowing, formContent, formDraft, longestForm, optionsOf, permissionDraft, rejecting } from './permission.ts';
+import {
+  allowed,
+  allowing,
+  formContent,
+  formDraft,
+  longestForm,
+  optionsOf,
+  permissionDraft,
+  rejecting,
+} from './permission.ts';
 import type { InputAnswer } from './protocol.ts';
 import { Questions } from './questions.ts';
 import { Spend } from './spend.ts';
@@ -104,10 +113,12 @@ class Conversation implements Half {
       .then(() => Promise.race([drained, this.#pause(250)]))
       .then(() => this.#pause(0))
       .then(() => died(this.#exit, this.#errors.tail()));
-    const broken = overflow.then(() => failure('The agent sent a line of more than 32 MiB.', { reason: 'protocol_error' }));
+    const broken = overflow.then(() =>
+      failure('The agent sent a line of more than 32 MiB.', { reason: 'protocol_error' }),
+    );
     const through = this.#converse().catch(async (error: unknown) => {
       // The connection breaks when the process dies: then that is the reason.
-      await Promise.race([exited, this.#pause(1000)]);
+      if (this.#connection.signal.aborted) await Promise.race([exited, this.#pause(1000)]);
       if (this.#exit) return died(this.#exit, this.#errors.tail());
       return agentError(error, this.#errors.tail());
     });
@@ -242,7 +253,9 @@ class Conversation implements Half {
   async #within<T>(promise: Promise<T>, what: string): Promise<T> {
     let cancel = () => {};
     const late = new Promise<never>((_, reject) => {
-      cancel = this.#stage.clock.timer(startWithin, () => reject(new Error(`The agent did not answer ${what} in time.`)));
+      cancel = this.#stage.clock.timer(startWithin, () =>
+        reject(new Error(`The agent did not answer ${what} in time.`)),
+      );
     });
     try {
       return await Promise.race([promise, late]);
@@ -307,7 +320,10 @@ class Conversation implements Half {
         if (this.#connection.signal.aborted) throw error;
         this.#spend = null;
         const reason = error instanceof Error ? error.message : String(error);
-        this.#log('warn', `The conversation could not be taken up again (${reason}); a new one begins with what was said before.`);
+        this.#log(
+          'warn',
+          `The conversation could not be taken up again (${reason}); a new one begins with what was said before.`,
+        );
       }
     }
     const session = record(await this.#within(agent.request('session/new', place), 'session/new')) ?? {};
@@ -322,14 +338,21 @@ class Conversation implements Half {
     const offered = options.find((option) => option.category === 'model');
     const set = async (configId: string, value: string): Promise<void> => {
       try {
-        await this.#within(agent.request('session/set_config_option', { sessionId, configId, value }), 'session/set_config_option');
+        await this.#within(
+          agent.request('session/set_config_option', { sessionId, configId, value }),
+          'session/set_config_option',
+        );
       } catch (error) {
         this.#log('warn', `The agent did not take ${value} as ${configId}: ${(error as Error).message}`);
       }
     };
     if (spec.model !== null && offered && offered.current !== spec.model) {
       if (offered.values.includes(spec.model)) await set(offered.id, spec.model);
-      else this.#log('info', `The agent does not offer the model ${spec.model} as an option; its start environment decides.`);
+      else
+        this.#log(
+          'info',
+          `The agent does not offer the model ${spec.model} as an option; its start environment decides.`,
+        );
     }
     const mode = spec.harness.modes[spec.permission_mode];
     const modes = options.find((option) => option.category === 'mode');
@@ -337,7 +360,8 @@ class Conversation implements Half {
       if (modes.current !== mode) await set(modes.id, mode);
     } else if (mode !== undefined) {
       const plain = list(record(session.modes)?.availableModes).map((entry) => text(record(entry)?.id));
-      if (plain.includes(mode)) await this.#within(agent.request('session/set_mode', { sessionId, modeId: mode }), 'session/set_mode');
+      if (plain.includes(mode))
+        await this.#within(agent.request('session/set_mode', { sessionId, modeId: mode }), 'session/set_mode');
     }
     return spec.model ?? offered?.current ?? text(record(session.models)?.currentModelId);
   }

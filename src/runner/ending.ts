@@ -1,7 +1,17 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Clock } from '../base/clock.ts';
-import { bootId, childrenOf, hasEnded, identityOf, isAlive, openPipes, processTable, signal, withEnvironment } from './processes.ts';
+import {
+  bootId,
+  childrenOf,
+  hasEnded,
+  identityOf,
+  isAlive,
+  openPipes,
+  processTable,
+  signal,
+  withEnvironment,
+} from './processes.ts';
 import type { Process } from './processes.ts';
 import { type HarnessTraces, type ProcessIdentity, runFiles } from './protocol.ts';
 
@@ -51,7 +61,11 @@ export function findRun(traces: Traces): ProcessIdentity[] {
   const table = processTable();
   const spared = ancestors(table);
   const all = [...table.values()].filter(
-    (one) => !spared.has(one.pid) && one.parent !== 2 && !hasEnded(one) && (!harness || notBefore(one.started, harness.started)),
+    (one) =>
+      !spared.has(one.pid) &&
+      one.parent !== 2 &&
+      !hasEnded(one) &&
+      (!harness || notBefore(one.started, harness.started)),
   );
   const members = new Set<number>();
 
@@ -67,7 +81,7 @@ export function findRun(traces: Traces): ProcessIdentity[] {
   if (traces.pipes.length > 0) {
     for (const pid of others()) if (openPipes(pid).some((link) => traces.pipes.includes(link))) members.add(pid);
   }
-  for (let before = -1; before !== members.size; ) {
+  for (let before = -1; before !== members.size;) {
     before = members.size;
     // Nobody can join a session from outside: who shares one with a member came from the run.
     const sessions = new Set<number>();

@@ -5,7 +5,8 @@ import type { RunSpec } from './protocol.ts';
 type Fill = (template: string) => string;
 
 /** Inside JSON and TOML texts a value must not end its string. */
-const quotable = (template: string, name = ''): boolean => /^\s*[{[]/.test(template) || /\.(json|jsonc|toml)$/.test(name);
+const quotable = (template: string, name = ''): boolean =>
+  /^\s*[{[]/.test(template) || /\.(json|jsonc|toml)$/.test(name);
 
 /** Fills `{{model}}`, `{{home}}` and `{{workspace}}` in; unknown names stay as they are. */
 function filler(spec: RunSpec): (name?: string) => Fill {
@@ -40,7 +41,8 @@ export function writeLaunchFiles(spec: RunSpec): void {
   const fill = filler(spec);
   for (const [name, text] of Object.entries(spec.harness.files)) {
     const path = resolve(spec.session_folder, fill()(name));
-    if (!path.startsWith(spec.session_folder + sep)) throw new Error(`The file ${name} would stand outside of the session's folder.`);
+    if (!path.startsWith(spec.session_folder + sep))
+      throw new Error(`The file ${name} would stand outside of the session's folder.`);
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
     writeFileSync(path, fill(name)(text), { mode: 0o600 });
   }

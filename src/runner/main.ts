@@ -34,7 +34,8 @@ process.on('unhandledRejection', fail);
 
 async function execute(line: string): Promise<void> {
   const spec = JSON.parse(line) as RunSpec;
-  if (spec.version !== protocolVersion) throw new Error(`This runner speaks version ${String(protocolVersion)}, not ${String(spec.version)}.`);
+  if (spec.version !== protocolVersion)
+    throw new Error(`This runner speaks version ${String(protocolVersion)}, not ${String(spec.version)}.`);
   const started = new Run(spec, systemClock);
   run = started;
   if (cancelled) started.stop({ kind: 'cancel' });

@@ -52,7 +52,10 @@ export class Tail {
 
 /** A call's id as the name of a file. */
 export const fileName = (id: string): string => {
-  const name = id.replaceAll(/[^A-Za-z0-9._-]/g, '_').replace(/^\.+/, '_').slice(0, 120);
+  const name = id
+    .replaceAll(/[^A-Za-z0-9._-]/g, '_')
+    .replace(/^\.+/, '_')
+    .slice(0, 120);
   return name === '' ? '_' : name;
 };
 

@@ -10,13 +10,15 @@ const kinds: readonly Kind[] = ['allow_once', 'allow_always', 'reject_once', 're
 
 /** The options of a permission request, in our terms. */
 export function optionsOf(raw: unknown): InputOption[] {
-  return list(raw).slice(0, 100).flatMap((entry) => {
-    const option = record(entry);
-    const id = text(option?.optionId);
-    if (id === null) return [];
-    const kind = kinds.find((one) => one === option?.kind) ?? 'choice';
-    return { id, label: (text(option?.name) ?? id).slice(0, 500), kind };
-  });
+  return list(raw)
+    .slice(0, 100)
+    .flatMap((entry) => {
+      const option = record(entry);
+      const id = text(option?.optionId);
+      if (id === null) return [];
+      const kind = kinds.find((one) => one === option?.kind) ?? 'choice';
+      return { id, label: (text(option?.name) ?? id).slice(0, 500), kind };
+    });
 }
 
 const first = (options: InputOption[], wanted: readonly Kind[]): InputOption | null => {
@@ -30,7 +32,8 @@ const first = (options: InputOption[], wanted: readonly Kind[]): InputOption | n
 /** The option that says yes, rather once than always; null when there is none. */
 export const allowing = (options: InputOption[]): InputOption | null => first(options, ['allow_once', 'allow_always']);
 /** The option that says no; null when there is none. */
-export const rejecting = (options: InputOption[]): InputOption | null => first(options, ['reject_once', 'reject_always']);
+export const rejecting = (options: InputOption[]): InputOption | null =>
+  first(options, ['reject_once', 'reject_always']);
 
 /** True when the run's rule lets this kind of call through without a question. */
 export function allowed(stage: Stage, kind: string | null): boolean {
@@ -43,7 +46,11 @@ export function allowed(stage: Stage, kind: string | null): boolean {
 export function permissionDraft(call: Loose | null, options: InputOption[]): Draft {
   const title = text(call?.title) ?? text(call?.kind) ?? 'A tool';
   const input = record(call?.rawInput);
-  const command = text(input?.command) ?? list(call?.content).map((entry) => text(record(record(entry)?.content)?.text)).find(Boolean);
+  const command =
+    text(input?.command) ??
+    list(call?.content)
+      .map((entry) => text(record(record(entry)?.content)?.text))
+      .find(Boolean);
   return {
     kind: 'permission',
     title: title.slice(0, 500),

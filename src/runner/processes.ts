@@ -69,7 +69,11 @@ export function parsePs(text: string): Process[] {
 
 const ps = (args: string[]): string => {
   try {
-    return execFileSync('/bin/ps', args, { encoding: 'utf8', maxBuffer: 64 * 1_048_576, stdio: ['ignore', 'pipe', 'ignore'] });
+    return execFileSync('/bin/ps', args, {
+      encoding: 'utf8',
+      maxBuffer: 64 * 1_048_576,
+      stdio: ['ignore', 'pipe', 'ignore'],
+    });
   } catch {
     return '';
   }

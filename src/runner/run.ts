@@ -83,7 +83,9 @@ export class Run implements Stage {
     if (!this.#cause) {
       try {
         const half =
-          spec.harness.kind === 'shell' ? (await import('./shell.ts')).startShell(this) : (await import('./acp.ts')).startAcp(this);
+          spec.harness.kind === 'shell'
+            ? (await import('./shell.ts')).startShell(this)
+            : (await import('./acp.ts')).startAcp(this);
         this.#half = half;
         outcome = await this.#until(half);
       } catch (error) {
@@ -96,7 +98,12 @@ export class Run implements Stage {
   #identify(): void {
     const identity = identityOf(process.pid);
     if (!identity) throw new Error('This process is not in the process table.');
-    const contents: RunnerIdentity = { version: protocolVersion, run_id: this.spec.run_id, nonce: this.spec.nonce, ...identity };
+    const contents: RunnerIdentity = {
+      version: protocolVersion,
+      run_id: this.spec.run_id,
+      nonce: this.spec.nonce,
+      ...identity,
+    };
     writeWhole(join(this.spec.folder, runFiles.identity), JSON.stringify(contents));
   }
 
@@ -108,7 +115,10 @@ export class Run implements Stage {
       return early;
     }
     const patience = half.stop();
-    const late = await Promise.race([half.outcome, new Promise<null>((resolve) => this.clock.timer(patience, () => resolve(null)))]);
+    const late = await Promise.race([
+      half.outcome,
+      new Promise<null>((resolve) => this.clock.timer(patience, () => resolve(null))),
+    ]);
     return late ?? { status: 'cancelled' };
   }
 
@@ -142,7 +152,14 @@ export class Run implements Stage {
     const verdict = verdictOf(this.#cause, outcome);
     this.#usage(this.#meter.usage);
     await journal.flush();
-    journal.record({ record: 'final', at: iso(clock.now()), ...verdict, usage: this.#meter.usage, text, changes: changed?.changes ?? [] });
+    journal.record({
+      record: 'final',
+      at: iso(clock.now()),
+      ...verdict,
+      usage: this.#meter.usage,
+      text,
+      changes: changed?.changes ?? [],
+    });
     await journal.flush();
     await this.#control?.close();
     journal.close();

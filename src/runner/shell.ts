@@ -35,7 +35,12 @@ export function startShell(stage: Stage): Half {
     error: { code: 'harness_failed', message, retryable: false, details },
   });
   if (!existsSync(spec.workspace.path)) {
-    const error = { code: 'workspace_failed', message: 'The folder of the workspace is gone.', retryable: false, details: {} } as const;
+    const error = {
+      code: 'workspace_failed',
+      message: 'The folder of the workspace is gone.',
+      retryable: false,
+      details: {},
+    } as const;
     const outcome = Promise.resolve<Outcome>({ status: 'failed', stop_reason: 'harness_failed', error });
     return { outcome, stop: () => 0, answer: () => {}, close: () => Promise.resolve(null) };
   }
@@ -44,7 +49,12 @@ export function startShell(stage: Stage): Half {
   writeFileSync(file, spec.prompt, { mode: 0o700 });
   const [command, args] = spec.prompt.startsWith('#!') ? [file, []] : ['/bin/sh', [file]];
   const began = clock.monotonic();
-  const output = new ToolOutput({ id: call, folder: spec.folder, clock, emit: (data) => journal.event('tool.output', data) });
+  const output = new ToolOutput({
+    id: call,
+    folder: spec.folder,
+    clock,
+    emit: (data) => journal.event('tool.output', data),
+  });
   const result = new Tail(resultBytes);
   const errors = new Tail(4096);
 
@@ -102,7 +112,8 @@ export function startShell(stage: Stage): Half {
 
   const verdict = (): Outcome => {
     if (!end) return { status: 'cancelled' };
-    if ('error' in end) return failed(`The script could not be started: ${end.error.message}`, { exit_code: null, signal: null });
+    if ('error' in end)
+      return failed(`The script could not be started: ${end.error.message}`, { exit_code: null, signal: null });
     const { code, signal } = end;
     if (code === 0) return { status: 'completed' };
     const message = signal ? `The script was ended by ${signal}.` : `The script ended with exit code ${code}.`;

@@ -26,10 +26,15 @@ function ofCause(cause: Cause): Verdict {
         timeout_seconds: cause.seconds,
       });
     case 'cost':
-      return failed('cost_limit', 'cost_limit_exceeded', `The run cost more than its limit of ${cause.limit} micro-USD.`, {
-        cost_micro_usd: cause.spent,
-        max_cost_micro_usd: cause.limit,
-      });
+      return failed(
+        'cost_limit',
+        'cost_limit_exceeded',
+        `The run cost more than its limit of ${cause.limit} micro-USD.`,
+        {
+          cost_micro_usd: cause.spent,
+          max_cost_micro_usd: cause.limit,
+        },
+      );
     case 'turns':
       return failed('turn_limit', 'harness_failed', `The run took more than its limit of ${cause.limit} turns.`, {
         reason: 'turn_limit',
@@ -41,15 +46,26 @@ function ofCause(cause: Cause): Verdict {
         max_output_bytes: cause.limit,
       });
     case 'question':
-      return failed('input_rejected', 'harness_failed', `The harness asked "${cause.title}", and this run must not ask.`, {
-        reason: 'input_required',
-      });
+      return failed(
+        'input_rejected',
+        'harness_failed',
+        `The harness asked "${cause.title}", and this run must not ask.`,
+        {
+          reason: 'input_required',
+        },
+      );
     case 'expired':
       return failed('input_expired', 'input_expired', 'Nobody answered the question of the harness in time.', {
         request_id: cause.request_id,
       });
     case 'disk':
-      return failed('harness_failed', 'internal_error', `The history could not be written: ${cause.message}`, { reason: 'disk' }, true);
+      return failed(
+        'harness_failed',
+        'internal_error',
+        `The history could not be written: ${cause.message}`,
+        { reason: 'disk' },
+        true,
+      );
     case 'internal':
       return failed('harness_failed', 'internal_error', `The runner failed: ${cause.message}`, {}, true);
   }

@@ -139,10 +139,11 @@ export function createRuns(needs: Needs) {
     if (sandbox === 'auto' && (registry.kind(harness) === 'shell' || config.sandbox.unavailable === 'allow')) return;
     throw new Fault('sandbox_unavailable', 'There is no sandbox on this machine, and an agent does not run without one unasked.', {
       details: {
+        sandbox,
         remedy:
           sandbox === 'required'
-            ? 'Send sandbox "none" if it may read and change everything that your account can.'
-            : 'Send sandbox "none" for this run, or set sandbox.unavailable = "allow", if it may read and change everything that your account can.',
+            ? 'A run that requires a sandbox cannot be had on this machine. With sandbox "none" it may do all that your account can.'
+            : 'Send sandbox "none" for this run, or set sandbox.unavailable = "allow", if it may do all that your account can.',
       },
     });
   };

@@ -39,6 +39,8 @@ async function addWorktree(workspace: Workspace, repository: string, env: Enviro
   const branch = branchOf(workspace);
   const git = await gitIn(repository, env);
   try {
+    if ((await git.raw('rev-list', '--max-count=1', '--all')).trim() === '')
+      throw new Error('it has no commit yet; make a first one.');
     const base = (await git.raw('rev-parse', '--abbrev-ref', 'HEAD')).trim();
     if (!existsSync(join(workspace.path, '.git'))) {
       mkdirSync(dirname(workspace.path), { recursive: true, mode: 0o700 });

@@ -112,7 +112,13 @@ export const realAgents: readonly RealAgent[] = [
     program: 'claude-agent-acp',
     model: 'claude-sonnet-4-5',
     settings: (url) => ({
-      env: { ...home, ANTHROPIC_BASE_URL: url, ANTHROPIC_API_KEY: 'x', CLAUDE_CONFIG_DIR: '{{home}}/.claude', IS_SANDBOX: '1' },
+      env: {
+        ...home,
+        ANTHROPIC_BASE_URL: url,
+        ANTHROPIC_API_KEY: 'x',
+        CLAUDE_CONFIG_DIR: '{{home}}/.claude',
+        IS_SANDBOX: '1',
+      },
     }),
   },
 ];
@@ -123,11 +129,21 @@ export async function installed(agent: RealAgent): Promise<{ path: string } | { 
   const path = join(folder, 'node_modules', '.bin');
   if (existsSync(join(path, agent.program))) return { path };
   mkdirSync(folder, { recursive: true });
-  const args = ['install', '--prefix', folder, '--no-audit', '--no-fund', '--loglevel=error', `${agent.package}@${agent.version}`];
+  const args = [
+    'install',
+    '--prefix',
+    folder,
+    '--no-audit',
+    '--no-fund',
+    '--loglevel=error',
+    `${agent.package}@${agent.version}`,
+  ];
   try {
     await promisify(execFile)('npm', args, { timeout: 170_000 });
   } catch (error) {
     return { missing: `${agent.package} could not be installed: ${(error as Error).message.slice(0, 500)}` };
   }
-  return existsSync(join(path, agent.program)) ? { path } : { missing: `${agent.package} brought no ${agent.program}.` };
+  return existsSync(join(path, agent.program))
+    ? { path }
+    : { missing: `${agent.package} brought no ${agent.program}.` };
 }

@@ -91,8 +91,20 @@ export async function startFakeModel(initial: Scenario): Promise<FakeModel> {
     if (path.endsWith('/count_tokens')) return send(response, 200, { input_tokens: 1000 });
     if (path.endsWith(':countTokens')) return send(response, 200, { totalTokens: 1000 });
     if (method === 'GET' && path.endsWith('/models')) {
-      const data = models.map((id) => ({ id, type: 'model', object: 'model', display_name: id, created: 0, owned_by: 'fake' }));
-      return send(response, 200, { object: 'list', has_more: false, data, models: models.map((id) => ({ name: `models/${id}` })) });
+      const data = models.map((id) => ({
+        id,
+        type: 'model',
+        object: 'model',
+        display_name: id,
+        created: 0,
+        owned_by: 'fake',
+      }));
+      return send(response, 200, {
+        object: 'list',
+        has_more: false,
+        data,
+        models: models.map((id) => ({ name: `models/${id}` })),
+      });
     }
     send(response, 404, { error: { type: 'not_found_error', message: `There is no ${method} ${path}` } });
   }

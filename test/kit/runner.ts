@@ -152,7 +152,8 @@ export class Runner {
   /** Waits for the end; the last record must be `final`. */
   async final(ms = 30_000): Promise<Final> {
     const gone = new Promise<'late'>((resolve) => setTimeout(() => resolve('late'), ms).unref());
-    if ((await Promise.race([this.exited, gone])) === 'late') throw new Error(`The runner did not end in ${ms} ms. ${this.errors}`);
+    if ((await Promise.race([this.exited, gone])) === 'late')
+      throw new Error(`The runner did not end in ${ms} ms. ${this.errors}`);
     const last = this.records().at(-1);
     if (last?.record !== 'final') throw new Error(`The last record is ${JSON.stringify(last)}. ${this.errors}`);
     return last;

@@ -34,7 +34,16 @@ export type Action =
   | { think: string }
   /** A session/update as it is. */
   | { update: Json }
-  | { tool: { id: string; title?: string; kind?: string; status?: string; rawInput?: Json; locations?: { path: string }[] } }
+  | {
+      tool: {
+        id: string;
+        title?: string;
+        kind?: string;
+        status?: string;
+        rawInput?: Json;
+        locations?: { path: string }[];
+      };
+    }
   | { tool_update: Json & { id: string } }
   /** Writes a file of the workspace. */
   | { write: { path: string; text: string } }
@@ -106,7 +115,8 @@ function play(script: Script, state: string): void {
   };
 
   const file = (id: string): string => join(state, `scripted-${id}.json`);
-  const history = (id: string): string[] => (existsSync(file(id)) ? (JSON.parse(readFileSync(file(id), 'utf8')) as string[]) : []);
+  const history = (id: string): string[] =>
+    existsSync(file(id)) ? (JSON.parse(readFileSync(file(id), 'utf8')) as string[]) : [];
 
   async function one(action: Action): Promise<Json | null> {
     if ('say' in action) await say(action.say, action.id);
@@ -138,7 +148,8 @@ function play(script: Script, state: string): void {
     } else if ('form' in action) {
       const { message, schema } = action.form;
       await say(JSON.stringify(await ask('elicitation/create', { mode: 'form', message, requestedSchema: schema })));
-    } else if ('cost' in action) await update('usage_update', { used: 1, size: 2, cost: { amount: action.cost, currency: 'USD' } });
+    } else if ('cost' in action)
+      await update('usage_update', { used: 1, size: 2, cost: { amount: action.cost, currency: 'USD' } });
     else if ('recall' in action) await say(history(session).join('|'));
     else if ('numbered' in action) {
       for (let n = 0; n < action.numbered.count && !cancelled; n++) {
@@ -150,7 +161,9 @@ function play(script: Script, state: string): void {
     else if ('garbage' in action) await write(`${action.garbage}\n`);
     else if ('huge' in action) {
       const block = 'x'.repeat(1_048_576);
-      await write('{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"","update":{"sessionUpdate":"x","text":"');
+      await write(
+        '{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"","update":{"sessionUpdate":"x","text":"',
+      );
       for (let left = action.huge; left > 0; left -= block.length) await write(block.slice(0, left));
       if (!action.open) await write('"}}}\n');
     } else if ('forever' in action) {
@@ -177,7 +190,16 @@ function play(script: Script, state: string): void {
 
   const options = (): Json =>
     script.models
-      ? { configOptions: [{ id: 'model', category: 'model', currentValue: script.models[0], options: script.models.map((value) => ({ value })) }] }
+      ? {
+          configOptions: [
+            {
+              id: 'model',
+              category: 'model',
+              currentValue: script.models[0],
+              options: script.models.map((value) => ({ value })),
+            },
+          ],
+        }
       : {};
 
   async function handle(method: string, params: Json): Promise<Json> {
@@ -187,7 +209,10 @@ function play(script: Script, state: string): void {
         return {
           protocolVersion: 1,
           agentInfo: { name: 'scripted', version: '1.2.3' },
-          agentCapabilities: { loadSession: script.load ?? false, sessionCapabilities: script.resume ? { resume: {} } : {} },
+          agentCapabilities: {
+            loadSession: script.load ?? false,
+            sessionCapabilities: script.resume ? { resume: {} } : {},
+          },
         };
       case 'session/new':
         session = `s-${process.pid}`;
@@ -243,17 +268,21 @@ function play(script: Script, state: string): void {
     }
     if (message.id === undefined) return;
     const { id } = message;
-    handle(message.method, message.params ?? {}).then(
-      (result) => send({ id, result }),
-      (error: unknown) => {
-        const { code = -32603, data } = error as Partial<Refusal>;
-        return send({ id, error: { code, message: (error as Error).message, data } });
-      },
-    ).catch(() => {});
+    handle(message.method, message.params ?? {})
+      .then(
+        (result) => send({ id, result }),
+        (error: unknown) => {
+          const { code = -32603, data } = error as Partial<Refusal>;
+          return send({ id, error: { code, message: (error as Error).message, data } });
+        },
+      )
+      .catch(() => {});
   });
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  const source = process.argv[2] ? readFileSync(process.argv[2], 'utf8') : (process.env.AGENTCTL_SCRIPT ?? '{"prompts":[[]]}');
+  const source = process.argv[2]
+    ? readFileSync(process.argv[2], 'utf8')
+    : (process.env.AGENTCTL_SCRIPT ?? '{"prompts":[[]]}');
   play(JSON.parse(source) as Script, process.env.AGENTCTL_SCRIPT_STATE ?? process.cwd());
 }

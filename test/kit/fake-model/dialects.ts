@@ -17,14 +17,16 @@ export interface Dialect {
 export type DialectName = 'anthropic' | 'chat' | 'responses' | 'gemini';
 
 const id = (prefix: string): string => prefix + randomUUID().replaceAll('-', '').slice(0, 24);
-const listOf = (value: Any): Any[] => (value === undefined || value === null ? [] : Array.isArray(value) ? value : [value]);
+const listOf = (value: Any): Any[] =>
+  value === undefined || value === null ? [] : Array.isArray(value) ? value : [value];
 const textOf = (content: Any): string =>
   typeof content === 'string'
     ? content
     : listOf(content)
         .map((block: Any) => (typeof block === 'string' ? block : (block?.text ?? block?.input_text ?? '')))
         .join('\n');
-const chunks = (text: string): string[] => text.match(new RegExp(`[\\s\\S]{1,${Math.max(12, Math.ceil(text.length / 40))}}`, 'g')) ?? [];
+const chunks = (text: string): string[] =>
+  text.match(new RegExp(`[\\s\\S]{1,${Math.max(12, Math.ceil(text.length / 40))}}`, 'g')) ?? [];
 const argumentText = (call: Call): string => ('input' in call ? call.input : JSON.stringify(call.args));
 const argumentsOf = (call: Call): Record<string, unknown> => ('args' in call ? call.args : {});
 const now = (): number => Math.floor(Date.now() / 1000);
@@ -52,7 +54,15 @@ const anthropic: Dialect = {
       cache_read_input_tokens: used.cached,
       output_tokens: output,
     });
-    const message = { id: id('msg_'), type: 'message', role: 'assistant', model, content: [], stop_reason: null, stop_sequence: null };
+    const message = {
+      id: id('msg_'),
+      type: 'message',
+      role: 'assistant',
+      model,
+      content: [],
+      stop_reason: null,
+      stop_sequence: null,
+    };
     yield ['message_start', { type: 'message_start', message: { ...message, usage: usage(1) } }];
     let index = 0;
     function* block(content_block: unknown, deltas: unknown[]): Generator<Piece> {
@@ -63,16 +73,26 @@ const anthropic: Dialect = {
     }
     if (thinking) {
       const deltas = chunks(thinking).map((piece): unknown => ({ type: 'thinking_delta', thinking: piece }));
-      yield* block({ type: 'thinking', thinking: '', signature: '' }, [...deltas, { type: 'signature_delta', signature: 'ZmFrZQ==' }]);
+      yield* block({ type: 'thinking', thinking: '', signature: '' }, [
+        ...deltas,
+        { type: 'signature_delta', signature: 'ZmFrZQ==' },
+      ]);
     }
-    if (text) yield* block({ type: 'text', text: '' }, chunks(text).map((piece) => ({ type: 'text_delta', text: piece })));
+    if (text)
+      yield* block(
+        { type: 'text', text: '' },
+        chunks(text).map((piece) => ({ type: 'text_delta', text: piece })),
+      );
     if (hang) return yield 'hang';
     for (const call of calls) {
       const deltas = chunks(argumentText(call)).map((partial_json) => ({ type: 'input_json_delta', partial_json }));
       yield* block({ type: 'tool_use', id: id('toolu_'), name: call.name, input: {} }, deltas);
     }
     const stop_reason = calls.length > 0 ? 'tool_use' : 'end_turn';
-    yield ['message_delta', { type: 'message_delta', delta: { stop_reason, stop_sequence: null }, usage: usage(used.output) }];
+    yield [
+      'message_delta',
+      { type: 'message_delta', delta: { stop_reason, stop_sequence: null }, usage: usage(used.output) },
+    ];
     yield ['message_stop', { type: 'message_stop' }];
   },
   whole: ({ model, text, calls, usage }) => ({
@@ -90,12 +110,19 @@ const anthropic: Dialect = {
   }),
   error: ({ status, message = 'scripted error' }) => ({
     type: 'error',
-    error: { type: status === 401 ? 'authentication_error' : status === 429 ? 'rate_limit_error' : 'api_error', message },
+    error: {
+      type: status === 401 ? 'authentication_error' : status === 429 ? 'rate_limit_error' : 'api_error',
+      message,
+    },
   }),
 };
 
 const openaiError: Dialect['error'] = ({ status, message = 'scripted error' }) => ({
-  error: { message, type: status === 401 ? 'invalid_request_error' : 'server_error', code: status === 401 ? 'invalid_api_key' : null },
+  error: {
+    message,
+    type: status === 401 ? 'invalid_request_error' : 'server_error',
+    code: status === 401 ? 'invalid_api_key' : null,
+  },
 });
 
 const chatUsage = ({ input, cached, output, reasoning }: Tokens) => ({
@@ -116,7 +143,13 @@ const chat: Dialect = {
     const tools = listOf(body.tools)
       .filter((tool) => tool.function)
       .map((tool): Tool => ({ name: tool.function.name, schema: tool.function.parameters ?? {} }));
-    return { turns, tools, stream: Boolean(body.stream), model: body.model ?? '', form: body.response_format?.json_schema?.schema };
+    return {
+      turns,
+      tools,
+      stream: Boolean(body.stream),
+      model: body.model ?? '',
+      form: body.response_format?.json_schema?.schema,
+    };
   },
   *stream({ model, thinking, text, calls, usage, hang }) {
     const base = { id: id('chatcmpl-'), object: 'chat.completion.chunk', created: now(), model };
@@ -129,8 +162,11 @@ const chat: Dialect = {
     for (const one of chunks(text)) yield piece({ content: one });
     if (hang) return yield 'hang';
     for (const [index, call] of calls.entries()) {
-      yield piece({ tool_calls: [{ index, id: id('call_'), type: 'function', function: { name: call.name, arguments: '' } }] });
-      for (const one of chunks(argumentText(call))) yield piece({ tool_calls: [{ index, function: { arguments: one } }] });
+      yield piece({
+        tool_calls: [{ index, id: id('call_'), type: 'function', function: { name: call.name, arguments: '' } }],
+      });
+      for (const one of chunks(argumentText(call)))
+        yield piece({ tool_calls: [{ index, function: { arguments: one } }] });
     }
     yield piece({}, calls.length > 0 ? 'tool_calls' : 'stop');
     yield [null, { ...base, choices: [], usage: chatUsage(usage) }];
@@ -175,14 +211,21 @@ const responses: Dialect = {
         const last = turns.at(-1);
         if (last?.role === 'assistant' && last.calls > 0) last.calls++;
         else turns.push({ role: 'assistant', text: '', calls: 1 });
-      } else if (item.role) turns.push({ role: item.role === 'developer' ? 'system' : item.role, text: textOf(item.content), calls: 0 });
+      } else if (item.role)
+        turns.push({ role: item.role === 'developer' ? 'system' : item.role, text: textOf(item.content), calls: 0 });
     }
     const tools: Tool[] = [];
     const collect = (list: Any, namespace?: string): void => {
       for (const { type, name, parameters, tools: inner } of listOf(list)) {
-        if (type === 'function') tools.push({ name, schema: (parameters ?? {}) as Schema, ...(namespace === undefined ? {} : { namespace }) });
+        if (type === 'function')
+          tools.push({ name, schema: (parameters ?? {}) as Schema, ...(namespace === undefined ? {} : { namespace }) });
         else if (type === 'custom') {
-          tools.push({ name, custom: true, schema: {}, ...(namespace === undefined || namespace === 'functions' ? {} : { namespace }) });
+          tools.push({
+            name,
+            custom: true,
+            schema: {},
+            ...(namespace === undefined || namespace === 'functions' ? {} : { namespace }),
+          });
         } else if (type === 'namespace') collect(inner, name);
       }
     };
@@ -195,7 +238,10 @@ const responses: Dialect = {
     const response_id = id('resp_');
     const output: unknown[] = [];
     let sequence_number = 0;
-    const event = (type: string, fields: object): Piece => [type, { type, sequence_number: sequence_number++, ...fields }];
+    const event = (type: string, fields: object): Piece => [
+      type,
+      { type, sequence_number: sequence_number++, ...fields },
+    ];
     const response = (status: string, more = {}) => ({
       id: response_id,
       object: 'response',
@@ -243,7 +289,12 @@ const responses: Dialect = {
     if (hang) return yield 'hang';
     for (const call of calls) {
       const custom = 'input' in call;
-      const base = { id: id('fc_'), type: custom ? 'custom_tool_call' : 'function_call', call_id: id('call_'), name: call.name };
+      const base = {
+        id: id('fc_'),
+        type: custom ? 'custom_tool_call' : 'function_call',
+        call_id: id('call_'),
+        name: call.name,
+      };
       const shape = (status: string, words: string) => ({
         ...base,
         status,
@@ -268,7 +319,8 @@ const responses: Dialect = {
   },
   whole(reply) {
     let last: unknown;
-    for (const piece of responses.stream(reply)) if (piece !== 'hang') last = (piece[1] as { response?: unknown }).response;
+    for (const piece of responses.stream(reply))
+      if (piece !== 'hang') last = (piece[1] as { response?: unknown }).response;
     return last;
   },
   error: openaiError,
@@ -293,22 +345,36 @@ const gemini: Dialect = {
       if (text !== '' || calls > 0) turns.push({ role: role === 'model' ? 'assistant' : 'user', text, calls });
     }
     const tools = listOf(body.tools).flatMap((tool) =>
-      listOf(tool.functionDeclarations).map((one): Tool => ({ name: one.name, schema: one.parametersJsonSchema ?? one.parameters ?? {} })),
+      listOf(tool.functionDeclarations).map((one): Tool => ({
+        name: one.name,
+        schema: one.parametersJsonSchema ?? one.parameters ?? {},
+      })),
     );
     const config = body.generationConfig ?? {};
     const model = /models\/([^:/]+)/.exec(path)?.[1] ?? '';
-    return { turns, tools, stream: path.includes(':stream'), model, form: config.responseJsonSchema ?? config.responseSchema };
+    return {
+      turns,
+      tools,
+      stream: path.includes(':stream'),
+      model,
+      form: config.responseJsonSchema ?? config.responseSchema,
+    };
   },
   *stream({ model, thinking, text, calls, usage, hang }) {
     const base = { modelVersion: model, responseId: id('') };
     const piece = (parts: unknown[], more = {}): Piece => [
       null,
-      { candidates: [{ content: { role: 'model', parts }, index: 0, ...more }], usageMetadata: geminiUsage(usage), ...base },
+      {
+        candidates: [{ content: { role: 'model', parts }, index: 0, ...more }],
+        usageMetadata: geminiUsage(usage),
+        ...base,
+      },
     ];
     for (const one of chunks(thinking)) yield piece([{ text: one, thought: true }]);
     for (const one of chunks(text)) yield piece([{ text: one }]);
     if (hang) return yield 'hang';
-    for (const call of calls) yield piece([{ functionCall: { id: id('fc_'), name: call.name, args: argumentsOf(call) } }]);
+    for (const call of calls)
+      yield piece([{ functionCall: { id: id('fc_'), name: call.name, args: argumentsOf(call) } }]);
     yield piece([{ text: '' }], { finishReason: 'STOP' });
   },
   whole: ({ model, text, calls, usage }) => ({

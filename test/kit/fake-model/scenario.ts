@@ -110,7 +110,9 @@ export function smallest(schema: Schema | undefined, depth = 0): unknown {
   if (branch) return smallest(branch, depth + 1);
   const type = String(Array.isArray(schema.type) ? schema.type[0] : (schema.type ?? 'object')).toLowerCase();
   if (type === 'object') {
-    return Object.fromEntries(Object.entries(schema.properties ?? {}).map(([name, one]) => [name, smallest(one, depth + 1)]));
+    return Object.fromEntries(
+      Object.entries(schema.properties ?? {}).map(([name, one]) => [name, smallest(one, depth + 1)]),
+    );
   }
   if (type === 'array') return [];
   return { string: 'fake', boolean: false, number: 1, integer: 1 }[type] ?? null;

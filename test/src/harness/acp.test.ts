@@ -9,9 +9,14 @@ const golden = fileURLToPath(new URL('../../golden/acp/', import.meta.url));
 /** One line of a recording: what the agent sent, and in `reject` recordings a permission that was refused. */
 type Line = { update: unknown } | { permission: { toolCall: { toolCallId: string } } } | { result: unknown };
 
-const recordings = readdirSync(golden).flatMap((name) => (name.endsWith('.jsonl') && !name.includes('.events.') ? [name.slice(0, -6)] : []));
+const recordings = readdirSync(golden).flatMap((name) =>
+  name.endsWith('.jsonl') && !name.includes('.events.') ? [name.slice(0, -6)] : [],
+);
 const lines = (name: string): Line[] =>
-  readFileSync(`${golden}${name}.jsonl`, 'utf8').trim().split('\n').map((line) => JSON.parse(line) as Line);
+  readFileSync(`${golden}${name}.jsonl`, 'utf8')
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line) as Line);
 
 function play(name: string): { steps: Step[]; mapping: AcpMapping; summary: object } {
   let ids = 0;
@@ -86,9 +91,16 @@ test('a call that is told bit by bit is started once, with all that was told', (
   const call = { sessionUpdate: 'tool_call', toolCallId: 't', title: 'Preparing', status: 'pending', rawInput: {} };
   expect(mapping.update(call, 0)).toEqual([]);
   expect(mapping.holding).toBe(true);
-  expect(mapping.update({ sessionUpdate: 'tool_call_update', toolCallId: 't', title: 'Run', rawInput: { command: 'ls' } }, 100)).toEqual([]);
+  expect(
+    mapping.update(
+      { sessionUpdate: 'tool_call_update', toolCallId: 't', title: 'Run', rawInput: { command: 'ls' } },
+      100,
+    ),
+  ).toEqual([]);
   expect(mapping.settle(200)).toEqual([]);
-  expect(mapping.settle(350)).toMatchObject([{ type: 'tool.started', data: { title: 'Run', input: { command: 'ls' } } }]);
+  expect(mapping.settle(350)).toMatchObject([
+    { type: 'tool.started', data: { title: 'Run', input: { command: 'ls' } } },
+  ]);
   expect(mapping.holding).toBe(false);
   expect(mapping.end(400)).toMatchObject([{ type: 'tool.completed', data: { status: 'failed', duration_ms: 400 } }]);
 });
@@ -103,7 +115,9 @@ test('a message id that comes again after another message is another id', () => 
     ...mapping.update(chunk('d'), 0),
     ...mapping.end(0),
   ];
-  const said = steps.flatMap((step) => (step.type === 'message.completed' ? [[step.data.message_id, step.data.text]] : []));
+  const said = steps.flatMap((step) =>
+    step.type === 'message.completed' ? [[step.data.message_id, step.data.text]] : [],
+  );
   expect(said).toEqual([
     ['m', 'ab'],
     ['m:2', 'c'],
@@ -115,17 +129,29 @@ test('content that grows is told by what is new', () => {
   const mapping = new AcpMapping(() => 'id');
   const update = (text: string, status: string) =>
     mapping.update(
-      { sessionUpdate: 'tool_call_update', toolCallId: 't', status, content: [{ type: 'content', content: { type: 'text', text } }] },
+      {
+        sessionUpdate: 'tool_call_update',
+        toolCallId: 't',
+        status,
+        content: [{ type: 'content', content: { type: 'text', text } }],
+      },
       0,
     );
-  const steps = [...update('one\n', 'in_progress'), ...update('one\ntwo\n', 'in_progress'), ...update('one\ntwo\n', 'completed')];
+  const steps = [
+    ...update('one\n', 'in_progress'),
+    ...update('one\ntwo\n', 'in_progress'),
+    ...update('one\ntwo\n', 'completed'),
+  ];
   expect(steps.flatMap((step) => (step.type === 'tool.output' ? [step.data.text] : []))).toEqual(['one\n', 'two\n']);
 });
 
 test('a long input is cut, a long message goes on in another', () => {
   const mapping = new AcpMapping(() => `${Math.random()}`);
   const input = { path: 'a', content: 'x'.repeat(1_000_000) };
-  const [started] = mapping.update({ sessionUpdate: 'tool_call', toolCallId: 't', status: 'in_progress', rawInput: input }, 0);
+  const [started] = mapping.update(
+    { sessionUpdate: 'tool_call', toolCallId: 't', status: 'in_progress', rawInput: input },
+    0,
+  );
   expect(JSON.stringify(started).length).toBeLessThan(70_000);
   expect(started).toMatchObject({ data: { input: { path: 'a' } } });
   const whole = '😀'.repeat(1_500_000);
@@ -140,10 +166,22 @@ test('whatever comes, nothing throws and all that was begun is ended', () => {
   const word = fc.constantFrom('a', 'b', 'c');
   const update = fc.oneof(
     fc.record({
-      sessionUpdate: fc.constantFrom('tool_call', 'tool_call_update', 'agent_message_chunk', 'agent_thought_chunk', 'plan', 'usage_update', 'x'),
+      sessionUpdate: fc.constantFrom(
+        'tool_call',
+        'tool_call_update',
+        'agent_message_chunk',
+        'agent_thought_chunk',
+        'plan',
+        'usage_update',
+        'x',
+      ),
       toolCallId: fc.oneof(word, fc.anything()),
       status: fc.constantFrom('pending', 'in_progress', 'completed', 'failed', undefined, 7),
-      content: fc.oneof(fc.record({ type: fc.constant('text'), text: fc.string() }), fc.anything(), fc.array(fc.anything())),
+      content: fc.oneof(
+        fc.record({ type: fc.constant('text'), text: fc.string() }),
+        fc.anything(),
+        fc.array(fc.anything()),
+      ),
       messageId: fc.oneof(word, fc.constant(undefined)),
       rawOutput: fc.anything(),
       rawInput: fc.jsonValue(),

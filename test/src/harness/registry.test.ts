@@ -1,4 +1,13 @@
-import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
@@ -63,7 +72,11 @@ test('the list: what is installed, which version, what is broken', async () => {
     opencode: ['not_installed', null],
     mine: ['available', null],
   });
-  expect(list.find(({ id }) => id === 'claude')).toMatchObject({ installed: false, path: null, install_hint: expect.stringContaining('npm') });
+  expect(list.find(({ id }) => id === 'claude')).toMatchObject({
+    installed: false,
+    path: null,
+    install_hint: expect.stringContaining('npm'),
+  });
   expect(readFileSync(join(bin, 'asked'), 'utf8')).toBe('x\n');
   // A program that was replaced is asked again.
   utimesSync(join(bin, 'gemini'), 1, 1);
@@ -73,7 +86,10 @@ test('the list: what is installed, which version, what is broken', async () => {
 
 test('a launch is the row with its program', async () => {
   const found = program('bin/gemini', '');
-  const registry = createRegistry({ rows: { gemini: { env: { A: 'b' }, auth_method: 'key' } }, env: { PATH: join(root, 'bin') } });
+  const registry = createRegistry({
+    rows: { gemini: { env: { A: 'b' }, auth_method: 'key' } },
+    env: { PATH: join(root, 'bin') },
+  });
   expect(registry.launch('gemini')).toMatchObject({
     id: 'gemini',
     kind: 'acp',

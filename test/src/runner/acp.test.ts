@@ -91,15 +91,29 @@ test('in mode full permission is given, once', async () => {
   const runner = place.start(place.agent({ prompts: [[ask]] }, { permission_mode: 'full' }));
   expect(await runner.final()).toMatchObject({ status: 'completed', text: 'Written.', usage: { tool_calls: 1 } });
   expect(runner.find('input')).toBeUndefined();
-  expect(runner.events('tool.started')).toMatchObject([{ tool_call_id: 't1', title: 'Write a.txt', category: 'edit', input: { path: 'a.txt' } }]);
+  expect(runner.events('tool.started')).toMatchObject([
+    { tool_call_id: 't1', title: 'Write a.txt', category: 'edit', input: { path: 'a.txt' } },
+  ]);
 });
 
 test('accept_edits lets edits through and asks for commands', async () => {
   await using place = new Place();
-  const command: Action = { ask: { id: 't2', title: 'rm -rf', kind: 'execute' }, allowed: [{ say: 'Ran.' }], denied: [{ say: 'Not run.' }] };
-  const runner = place.start(place.agent({ prompts: [[ask, command]] }, { permission_mode: 'accept_edits', on_input: 'ask' }));
+  const command: Action = {
+    ask: { id: 't2', title: 'rm -rf', kind: 'execute' },
+    allowed: [{ say: 'Ran.' }],
+    denied: [{ say: 'Not run.' }],
+  };
+  const runner = place.start(
+    place.agent({ prompts: [[ask, command]] }, { permission_mode: 'accept_edits', on_input: 'ask' }),
+  );
   const { request } = await runner.seen('input');
-  expect(request).toMatchObject({ kind: 'permission', title: 'rm -rf', tool_call_id: 't2', allow_text: false, schema: null });
+  expect(request).toMatchObject({
+    kind: 'permission',
+    title: 'rm -rf',
+    tool_call_id: 't2',
+    allow_text: false,
+    schema: null,
+  });
   expect(existsSync(join(place.workspace, 'a.txt'))).toBe(true);
   await runner.say({ command: 'answer', request_id: request.id, answer: { option_id: 'once' } });
   expect((await runner.final()).text).toBe('Ran.');
@@ -146,8 +160,15 @@ test('on_input reject refuses without asking, fail ends the run', async () => {
 test('a question that nobody answers expires and fails the run', async () => {
   await using place = new Place();
   const runner = place.start(place.agent({ prompts: [[ask]] }, { ...asking, input_timeout_seconds: 1 }));
-  expect(await runner.final()).toMatchObject({ status: 'failed', stop_reason: 'input_expired', error: { code: 'input_expired' } });
-  expect(runner.find('input_closed')).toMatchObject({ status: 'expired', request_id: runner.find('input')?.request.id });
+  expect(await runner.final()).toMatchObject({
+    status: 'failed',
+    stop_reason: 'input_expired',
+    error: { code: 'input_expired' },
+  });
+  expect(runner.find('input_closed')).toMatchObject({
+    status: 'expired',
+    request_id: runner.find('input')?.request.id,
+  });
 });
 
 test('time for a person does not count', async () => {
@@ -207,7 +228,11 @@ test('a cancel in the middle of a prompt, and what was said until then', async (
 
 test('a cancel ends an agent that hears nothing, and its children', async () => {
   await using place = new Place();
-  const script = { prompts: [[{ spawn: 'setsid sleep 300' }, { hang: true as const }]], ignore_cancel: true, ignore_term: true };
+  const script = {
+    prompts: [[{ spawn: 'setsid sleep 300' }, { hang: true as const }]],
+    ignore_cancel: true,
+    ignore_term: true,
+  };
   const runner = place.start(place.agent(script, { grace_seconds: 0 }));
   await runner.seen('started');
   await until(() => findRun(tracesIn(place.folder, runner.spec.run_id)).length >= 2, 'child');
@@ -221,7 +246,9 @@ test('a cancel ends an agent that hears nothing, and its children', async () => 
 test('a cost limit ends the run, after a warning', async () => {
   await using place = new Place();
   const limits = { timeout_seconds: null, max_cost_micro_usd: '1000', max_turns: null };
-  const runner = place.start(place.agent({ prompts: [[{ cost: 0.0009 }, { cost: 0.002 }, { hang: true }]] }, { limits }));
+  const runner = place.start(
+    place.agent({ prompts: [[{ cost: 0.0009 }, { cost: 0.002 }, { hang: true }]] }, { limits }),
+  );
   expect(await runner.final()).toMatchObject({
     status: 'failed',
     stop_reason: 'cost_limit',
@@ -235,7 +262,9 @@ test('a limit of turns ends the run', async () => {
   await using place = new Place();
   const limits = { timeout_seconds: null, max_cost_micro_usd: null, max_turns: 2 };
   const turn = (id: string): Action[] => [{ tool: { id } }, { tool_update: { id, status: 'completed' } }];
-  const runner = place.start(place.agent({ prompts: [[...turn('a'), ...turn('b'), ...turn('c'), { hang: true }]] }, { limits }));
+  const runner = place.start(
+    place.agent({ prompts: [[...turn('a'), ...turn('b'), ...turn('c'), { hang: true }]] }, { limits }),
+  );
   expect(await runner.final()).toMatchObject({
     status: 'failed',
     stop_reason: 'turn_limit',
@@ -257,7 +286,9 @@ test('an agent that says cancelled although nobody cancelled has completed', asy
 
 test('a crash fails the run, with what was said before', async () => {
   await using place = new Place();
-  const runner = place.start(place.agent({ prompts: [[{ say: 'I ' }, { say: 'am' }, { stderr: 'ouch\n' }, { wait: 50 }, { crash: 7 }]] }));
+  const runner = place.start(
+    place.agent({ prompts: [[{ say: 'I ' }, { say: 'am' }, { stderr: 'ouch\n' }, { wait: 50 }, { crash: 7 }]] }),
+  );
   expect(await runner.final()).toMatchObject({
     status: 'failed',
     stop_reason: 'harness_failed',
@@ -271,7 +302,11 @@ test('a program that is not there, or is none, fails the run', async () => {
   await using place = new Place();
   const spec = place.agent({ prompts: [] });
   const runner = place.start({ ...spec, harness: { ...spec.harness, command: ['/there/is/none'] } });
-  expect(await runner.final()).toMatchObject({ status: 'failed', stop_reason: 'harness_failed', error: { code: 'harness_failed' } });
+  expect(await runner.final()).toMatchObject({
+    status: 'failed',
+    stop_reason: 'harness_failed',
+    error: { code: 'harness_failed' },
+  });
   await using other = new Place();
   const plain = other.agent({ prompts: [] });
   const mute = other.start({ ...plain, folder: other.folder, harness: { ...plain.harness, command: ['/bin/true'] } });
@@ -300,21 +335,37 @@ test('rubbish on standard output and unknown updates are logged and never fatal'
   const logs = runner.events('log');
   expect(logs.find(({ stream }) => stream === 'stdout')?.text).toContain('Welcome to the agent!');
   expect(logs.filter(({ level }) => level === 'debug')).toHaveLength(3);
-  expect(runner.events('plan.updated')).toEqual([{ items: [{ text: 'do', status: 'in_progress' }, { text: '', status: 'pending' }] }]);
+  expect(runner.events('plan.updated')).toEqual([
+    {
+      items: [
+        { text: 'do', status: 'in_progress' },
+        { text: '', status: 'pending' },
+      ],
+    },
+  ]);
 });
 
 test('a line without an end fails the run before it fills the memory', async () => {
   await using place = new Place();
   const runner = place.start(place.agent({ prompts: [[{ huge: 64 * 1_048_576, open: true }, { hang: true }]] }));
-  expect(await runner.final()).toMatchObject({ status: 'failed', error: { code: 'harness_failed', details: { reason: 'protocol_error' } } });
+  expect(await runner.final()).toMatchObject({
+    status: 'failed',
+    error: { code: 'harness_failed', details: { reason: 'protocol_error' } },
+  });
 });
 
 test('refusals of the provider are told apart', async () => {
   const errors: [Action, object][] = [
-    [{ error: { code: -32000, message: 'Authentication required' } }, { error: { code: 'provider_auth' }, stop_reason: 'provider_error' }],
+    [
+      { error: { code: -32000, message: 'Authentication required' } },
+      { error: { code: 'provider_auth' }, stop_reason: 'provider_error' },
+    ],
     [{ error: { code: 401, message: 'no' } }, { error: { code: 'provider_auth' } }],
     [{ error: { code: 429, message: 'slow down' } }, { error: { code: 'provider_rate_limited', retryable: true } }],
-    [{ error: { code: -32603, message: 'Internal error', data: { details: 'the model is on fire' } } }, { error: { code: 'harness_failed' } }],
+    [
+      { error: { code: -32603, message: 'Internal error', data: { details: 'the model is on fire' } } },
+      { error: { code: 'harness_failed' } },
+    ],
   ];
   await Promise.all(
     errors.map(async ([action, expected]) => {
@@ -329,7 +380,10 @@ test('an agent that refuses to begin fails the run', async () => {
   await using place = new Place();
   const refuse = { method: 'session/new', code: -32000, message: 'Sign in first' };
   const runner = place.start(place.agent({ prompts: [], refuse }));
-  expect(await runner.final()).toMatchObject({ status: 'failed', error: { code: 'provider_auth', message: 'Sign in first' } });
+  expect(await runner.final()).toMatchObject({
+    status: 'failed',
+    error: { code: 'provider_auth', message: 'Sign in first' },
+  });
   expect(runner.find('started')).toBeUndefined();
 });
 
@@ -339,17 +393,32 @@ test.each([
   ['session/load with a late replay', { load: true, replay_late: true }],
 ])('a conversation goes on: %s', async (_how, ability) => {
   await using place = new Place();
-  const script = { ...ability, prompts: [[{ cost: 0.01 }, { say: 'One.' }], [{ cost: 0.015 }, { recall: true as const }]] };
+  const script = {
+    ...ability,
+    prompts: [
+      [{ cost: 0.01 }, { say: 'One.' }],
+      [{ cost: 0.015 }, { recall: true as const }],
+    ],
+  };
   const first = place.start(place.agent(script));
   await first.final();
   const native_session_id = first.find('session')?.native_session_id ?? null;
   await using second = new Place();
   const runner = second.start(
-    second.agent(script, { session_folder: place.session, native_session_id, prompt: 'again', transcript: [{ role: 'user', text: 'old' }] }),
+    second.agent(script, {
+      session_folder: place.session,
+      native_session_id,
+      prompt: 'again',
+      transcript: [{ role: 'user', text: 'old' }],
+    }),
   );
   const final = await runner.final();
   // Neither the replay nor the transcript is part of it, and only its own cost.
-  expect(final).toMatchObject({ status: 'completed', text: 'do it|again', usage: { cost_micro_usd: '5000', turns: 1 } });
+  expect(final).toMatchObject({
+    status: 'completed',
+    text: 'do it|again',
+    usage: { cost_micro_usd: '5000', turns: 1 },
+  });
   expect(runner.events('message.completed')).toHaveLength(1);
   expect(runner.find('session')).toMatchObject({ native_session_id });
 });
@@ -377,7 +446,10 @@ test('templates, files and the model', async () => {
   const runner = place.start({ ...spec, harness: { ...spec.harness, files } });
   await runner.final();
   expect(runner.find('started')?.model).toBe('large');
-  expect(JSON.parse(readFileSync(join(place.session, 'conf/settings.json'), 'utf8'))).toEqual({ model: 'large', at: place.workspace });
+  expect(JSON.parse(readFileSync(join(place.session, 'conf/settings.json'), 'utf8'))).toEqual({
+    model: 'large',
+    at: place.workspace,
+  });
   await using other = new Place();
   const out = other.agent({ prompts: [] });
   const outside = other.start({ ...out, harness: { ...out.harness, files: { '../outside': 'x' } } });

@@ -49,15 +49,19 @@ test('commands in pieces and in heaps', async () => {
   socket.destroy();
 });
 
-test.each(['nonsense\n', '{"nonce":"wrong","command":"cancel"}\n', '{"command":"cancel"}\n', 'null\n', '[]\n', '{"nonce":5}\n'])(
-  'a line that is no command ends the connection: %j',
-  async (line) => {
-    const socket = await client();
-    socket.write(line);
-    await closed(socket);
-    expect(commands).toEqual([]);
-  },
-);
+test.each([
+  'nonsense\n',
+  '{"nonce":"wrong","command":"cancel"}\n',
+  '{"command":"cancel"}\n',
+  'null\n',
+  '[]\n',
+  '{"nonce":5}\n',
+])('a line that is no command ends the connection: %j', async (line) => {
+  const socket = await client();
+  socket.write(line);
+  await closed(socket);
+  expect(commands).toEqual([]);
+});
 
 test('a line without an end is cut off', async () => {
   const socket = await client();

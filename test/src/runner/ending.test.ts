@@ -16,7 +16,7 @@ const escapes: Record<string, string> = {
   'deaf to SIGTERM': `sh -c 'trap "" TERM; while :; do sleep 1; done' &`,
   'deaf, in a session of its own, without environment': `env -i setsid sh -c 'trap "" TERM; while :; do sleep 1; done' &`,
   'no environment, forked twice': `env -i setsid sh -c 'sleep 300 & sleep 300' &`,
-  'stopped': 'sh -c "kill -STOP \\$\\$; sleep 300" &',
+  stopped: 'sh -c "kill -STOP \\$\\$; sleep 300" &',
   'forking on and on': `sh -c 'while :; do sleep 0.05 & wait; done' &`,
 };
 
@@ -99,7 +99,9 @@ test('a stranger is never signalled', async () => {
     // The same number, on another boot.
     const boot = { ...identity, boot_id: 'another' };
     expect(isAlive(boot)).toBe(false);
-    expect(await endRun({ run_id: 'none', harness: boot, pipes: [], seen: [boot] }, 0, systemClock)).toMatchObject({ killed: 0 });
+    expect(await endRun({ run_id: 'none', harness: boot, pipes: [], seen: [boot] }, 0, systemClock)).toMatchObject({
+      killed: 0,
+    });
     expect(isAlive(identity)).toBe(true);
     expect(findRun(tracesOf('none', pid)).map((one) => one.pid)).toEqual([pid]);
   } finally {
@@ -127,7 +129,14 @@ test('a waiting runner is found by nobody’s stamp', async () => {
 
 test('the process table is read right, whatever a process calls itself', () => {
   const rest = '1 10 11 0 -1 4194560 100 0 0 0 0 0 0 0 20 0 1 0 987654 1 1';
-  expect(parseStat(`42 (a) S) (b ) R ${rest}\n`)).toEqual({ pid: 42, state: 'R', parent: 1, group: 10, session: 11, started: '987654' });
+  expect(parseStat(`42 (a) S) (b ) R ${rest}\n`)).toEqual({
+    pid: 42,
+    state: 'R',
+    parent: 1,
+    group: 10,
+    session: 11,
+    started: '987654',
+  });
   expect(parseStat('42 (x')).toBeNull();
   expect(parseStat('')).toBeNull();
   expect(parsePs('  42     1    42      0 Ss   Sat Nov 21 09:00:00 2026    \nnonsense\n')).toEqual([

@@ -90,12 +90,16 @@ test('a thousand pieces in a second are about ten events', () => {
 
 test('a tail is the end, whatever the pieces', () => {
   fc.assert(
-    fc.property(fc.array(fc.uint8Array({ maxLength: 40 }), { maxLength: 20 }), fc.integer({ min: 1, max: 64 }), (parts, bound) => {
-      const ascii = parts.map((part) => Buffer.from(part.map((byte) => 32 + (byte % 90))));
-      const tail = new Tail(bound);
-      for (const part of ascii) tail.push(part);
-      expect(tail.text()).toBe(Buffer.concat(ascii).toString().slice(-bound));
-    }),
+    fc.property(
+      fc.array(fc.uint8Array({ maxLength: 40 }), { maxLength: 20 }),
+      fc.integer({ min: 1, max: 64 }),
+      (parts, bound) => {
+        const ascii = parts.map((part) => Buffer.from(part.map((byte) => 32 + (byte % 90))));
+        const tail = new Tail(bound);
+        for (const part of ascii) tail.push(part);
+        expect(tail.text()).toBe(Buffer.concat(ascii).toString().slice(-bound));
+      },
+    ),
   );
 });
 
@@ -113,7 +117,9 @@ test('bytes cut anywhere make the same text', () => {
       let shown = '';
       const output = new ToolOutput({ id: 'x', folder, clock: systemClock, emit: (data) => (shown += data.text) });
       const bytes = Buffer.from(text);
-      const places = [0, ...cuts.map((one) => one % (bytes.length + 1)), bytes.length].toSorted((one, other) => one - other);
+      const places = [0, ...cuts.map((one) => one % (bytes.length + 1)), bytes.length].toSorted(
+        (one, other) => one - other,
+      );
       for (let n = 1; n < places.length; n++) output.push('stdout', bytes.subarray(places[n - 1], places[n]));
       output.end();
       expect(shown).toBe(bytes.toString());

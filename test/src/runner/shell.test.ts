@@ -39,7 +39,9 @@ test('a script runs: events in order, result, usage, changes', async () => {
 
 test('a script with a first line of its own is executed by that', async () => {
   await using place = new Place();
-  const runner = place.start(place.spec(`#!${process.execPath}\nconsole.log(process.argv.length, process.env.AGENTCTL_RUN_ID)`));
+  const runner = place.start(
+    place.spec(`#!${process.execPath}\nconsole.log(process.argv.length, process.env.AGENTCTL_RUN_ID)`),
+  );
   const final = await runner.final();
   expect(final.text).toBe(`2 ${runner.spec.run_id}\n`);
 });
@@ -70,7 +72,10 @@ test('an exit code fails the run and is told', async () => {
 test('a signal fails the run and is told', async () => {
   await using place = new Place();
   const runner = place.start(place.spec('kill -SEGV $$'));
-  expect(await runner.final()).toMatchObject({ status: 'failed', error: { details: { exit_code: null, signal: 'SIGSEGV' } } });
+  expect(await runner.final()).toMatchObject({
+    status: 'failed',
+    error: { details: { exit_code: null, signal: 'SIGSEGV' } },
+  });
 });
 
 test('a script that cannot be started fails the run', async () => {
@@ -104,7 +109,12 @@ test('a cancel ends the script, and may come twice', async () => {
   await until(() => runner.heard().includes('{"pong":true}'), 'pong');
   await runner.say({ command: 'cancel' });
   await runner.say({ command: 'cancel' });
-  expect(await runner.final()).toMatchObject({ status: 'cancelled', stop_reason: 'cancelled', error: null, text: 'begun\n' });
+  expect(await runner.final()).toMatchObject({
+    status: 'cancelled',
+    stop_reason: 'cancelled',
+    error: null,
+    text: 'begun\n',
+  });
   expect(runner.heard()).toMatch(/\{"wake":\d+\}/);
 });
 
@@ -148,7 +158,9 @@ test('background children do not hold a run up, and do not outlive it', async ()
 
 test('bytes that are no UTF-8, and no newline', async () => {
   await using place = new Place();
-  const runner = place.start(place.spec(`printf 'a\\377b\\303'; printf '\\251'; printf '\\360\\237\\230\\200'; printf '\\360\\237'`));
+  const runner = place.start(
+    place.spec(`printf 'a\\377b\\303'; printf '\\251'; printf '\\360\\237\\230\\200'; printf '\\360\\237'`),
+  );
   const final = await runner.final();
   expect(final.text).toBe('a\uFFFDbé😀\uFFFD');
   const output = runner.events('tool.output').map(({ text }) => text);
@@ -161,7 +173,8 @@ test('64 MiB without a newline: bounded events, bounded memory, the whole in a f
   const runner = place.start(place.spec(`head -c ${size} /dev/zero | tr '\\0' x; echo; sleep 0.5`));
   await runner.seen('started');
   let peak = 0;
-  const rss = (): number => Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${runner.child.pid}/status`, 'utf8'))?.[1] ?? 0) / 1024;
+  const rss = (): number =>
+    Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${runner.child.pid}/status`, 'utf8'))?.[1] ?? 0) / 1024;
   const timer = setInterval(() => {
     try {
       peak = Math.max(peak, rss());
@@ -184,7 +197,10 @@ test('64 MiB without a newline: bounded events, bounded memory, the whole in a f
 test('too much output fails the run', async () => {
   await using place = new Place();
   const runner = place.start(place.spec('yes', { max_output_bytes: 3_000_000 }));
-  expect(await runner.final()).toMatchObject({ status: 'failed', error: { code: 'harness_failed', details: { reason: 'output_limit' } } });
+  expect(await runner.final()).toMatchObject({
+    status: 'failed',
+    error: { code: 'harness_failed', details: { reason: 'output_limit' } },
+  });
 });
 
 test('short output leaves no file', async () => {

@@ -17,7 +17,10 @@ const fresh = (): string => {
   return join(folder, String(files));
 };
 
-const frame = fc.record({ kind: fc.constantFrom('e' as const, 'c' as const), text: fc.string({ unit: 'binary', maxLength: 300 }) });
+const frame = fc.record({
+  kind: fc.constantFrom('e' as const, 'c' as const),
+  text: fc.string({ unit: 'binary', maxLength: 300 }),
+});
 /** What a text is after it was written as UTF-8. */
 const written = (text: string): string => Buffer.from(text).toString();
 
@@ -32,7 +35,9 @@ test('what was written is read, whatever the steps', () => {
         read.push(...more);
         offset = more.at(-1)?.end ?? offset;
       }
-      expect(read.map(({ kind, text }) => ({ kind, text }))).toEqual(frames.map(({ kind, text }) => ({ kind, text: written(text) })));
+      expect(read.map(({ kind, text }) => ({ kind, text }))).toEqual(
+        frames.map(({ kind, text }) => ({ kind, text: written(text) })),
+      );
       expect(frames.length === 0 || offset === statSync(path).size).toBe(true);
     }),
     { numRuns: 100 },
@@ -58,20 +63,25 @@ test('a torn end is left for later, and nothing before it is lost', () => {
 
 test('a changed byte is noticed, and what stands before it is still read', () => {
   fc.assert(
-    fc.property(fc.array(frame, { minLength: 1, maxLength: 6 }), fc.nat(), fc.integer({ min: 1, max: 255 }), (frames, where, by) => {
-      const bytes = Buffer.concat([spoolMagic, ...frames.map(({ kind, text }) => encodeFrame(kind, text))]);
-      const at = where % bytes.length;
-      bytes[at] = (bytes[at] as number) ^ by;
-      // A length that has become larger looks like a frame that is still being written: then the rest is missing.
-      const noticed = (): boolean => {
-        try {
-          return decodeFrames(bytes, 0).length < frames.length;
-        } catch (error) {
-          return error instanceof SpoolDamaged;
-        }
-      };
-      expect(noticed()).toBe(true);
-    }),
+    fc.property(
+      fc.array(frame, { minLength: 1, maxLength: 6 }),
+      fc.nat(),
+      fc.integer({ min: 1, max: 255 }),
+      (frames, where, by) => {
+        const bytes = Buffer.concat([spoolMagic, ...frames.map(({ kind, text }) => encodeFrame(kind, text))]);
+        const at = where % bytes.length;
+        bytes[at] = (bytes[at] as number) ^ by;
+        // A length that has become larger looks like a frame that is still being written: then the rest is missing.
+        const noticed = (): boolean => {
+          try {
+            return decodeFrames(bytes, 0).length < frames.length;
+          } catch (error) {
+            return error instanceof SpoolDamaged;
+          }
+        };
+        expect(noticed()).toBe(true);
+      },
+    ),
     { numRuns: 200 },
   );
 });

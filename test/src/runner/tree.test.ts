@@ -45,7 +45,12 @@ test('what was added, changed and deleted, in the order of paths', async () => {
 test('a watch tells changes since the last look, and at the end those since the first', async () => {
   put('a', '1');
   const told: Change[][] = [];
-  const watch = await Watch.start({ root, clock: systemClock, changed: (changes) => told.push(changes), gaveUp: () => {} });
+  const watch = await Watch.start({
+    root,
+    clock: systemClock,
+    changed: (changes) => told.push(changes),
+    gaveUp: () => {},
+  });
   put('b', '1');
   watch.touched();
   await until(() => told.length > 0, 'look');
@@ -62,13 +67,22 @@ test('a watch tells changes since the last look, and at the end those since the 
 test('too many files are not watched, and that is said', async () => {
   for (let n = 0; n < 20; n++) put(`f${n}`, '');
   let said = '';
-  const watch = await Watch.start({ root, clock: systemClock, changed: () => {}, gaveUp: (reason) => (said = reason), most: 10 });
+  const watch = await Watch.start({
+    root,
+    clock: systemClock,
+    changed: () => {},
+    gaveUp: (reason) => (said = reason),
+    most: 10,
+  });
   expect(said).toContain('more than 10 files');
   expect(await watch.end()).toEqual({ changes: [], left: 0 });
 });
 
 test('a long list of changes is told in records that fit', () => {
-  const changes = Array.from({ length: 3000 }, (_, n): Change => ({ path: `${n}${'\u0001'.repeat(900)}`, change: 'added' }));
+  const changes = Array.from({ length: 3000 }, (_, n): Change => ({
+    path: `${n}${'\u0001'.repeat(900)}`,
+    change: 'added',
+  }));
   const groups = [...inRecords(changes)];
   expect(groups.flat()).toEqual(changes);
   expect(groups.length).toBeGreaterThan(10);
