@@ -1,4 +1,4 @@
-import fastify, { type FastifyInstance, type FastifyBaseLogger } from 'fastify';
+import fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from 'fastify';
 import { openApi } from '../src/api/openapi.ts';
 import type { App } from '../src/app.ts';
 import { version } from '../src/base/root.ts';
@@ -27,7 +27,7 @@ const always = {
 export async function createServer(app: App, loggerInstance?: FastifyBaseLogger): Promise<FastifyInstance> {
   const server = fastify({
     ...(loggerInstance ? { loggerInstance } : { logger: false }),
-    disableRequestLogging: true,
+    logController: new LogController({ disableRequestLogging: true }),
     genReqId: () => app.clock.id(),
     bodyLimit: 1_048_576,
     requestTimeout: 30_000,

@@ -28,6 +28,7 @@ import {
   withMissingHarness,
 } from './scene.ts';
 
+const shellIn = (project_id: string) => ({ project_id, harness: 'shell' });
 type Row = [OperationId, Endpoint];
 const rows = Object.entries(api) as Row[];
 const ajv = new Ajv2020({ allErrors: true, strict: false });
@@ -144,7 +145,7 @@ describe('every reply is what its row says', () => {
     expect((await call('submitRunInput', { body: { request_id: request, option_id: 'yes' } })).status).toBe(202);
     expect((await call('listInputRequests', { query: `?run_id=${accepted.run_id}` })).body.data).toMatchObject([{ id: request, status: 'answered' }]);
     await call('listRuns', { query: '?status=running' });
-    const { body: failed } = await call('createRun', { body: { ...missingRun, project_id: ids.project_id!.toUpperCase() } });
+    const { body: failed } = await call('createRun', { body: { ...missingRun, project_id: ids.project_id } });
     await untilRun(scene, failed.run_id, ended);
     expect((await call('getRun', { run_id: failed.run_id })).body).toMatchObject({ status: 'failed', error: { code: 'harness_not_found' } });
     expect((await call('cancelRun', { run_id: failed.run_id, body: {} })).body.status).toBe('failed');
@@ -212,8 +213,9 @@ describe('every reply is what its row says', () => {
     async (_id, path) => {
       // A run that is still going: its stream is the one that stays open.
       const open = createGate();
-      const { run_id } = await createRun(scene, { project_id: ids.project_id, harness: 'shell', prompt: open.script });
-      if (path.endsWith('stream')) await untilRun(scene, run_id, ['running']);
+      const stream = path.endsWith('stream');
+      const run_id = stream ? (await createRun(scene, { ...shellIn(ids.project_id!), prompt: open.script })).run_id : ids.run_id!;
+      if (stream) await untilRun(scene, run_id, ['running']);
       const url = path.replace(/\{(\w+)\}/g, (_, name: string) => (name === 'run_id' ? run_id : ids[name]!));
       const head = await headOf(scene, url);
       open.open();
@@ -221,7 +223,7 @@ describe('every reply is what its row says', () => {
       open.remove();
       expect(head).toMatchObject({ status: 200, bytes: 0 });
       expect(head!.headers['x-request-id']).toBeDefined();
-      expect(head!.headers['content-type']).toMatch(path.endsWith('stream') ? /^text\/event-stream/ : /^application\/json/);
+      expect(head!.headers['content-type']).toMatch(stream ? /^text\/event-stream/ : /^application\/json/);
     },
   );
 
@@ -426,7 +428,6 @@ describe('lists', () => {
     expect(await list('status=queued,queued,running')).toEqual([waiting.run_id, going.run_id]);
     expect(await list('status=completed')).toEqual([]);
     expect(await list(`workspace_id=${ready.id}`)).toEqual([waiting.run_id, going.run_id]);
-    expect(await list(`workspace_id=${ready.id.toUpperCase()}`)).toEqual([waiting.run_id, going.run_id]);
     expect(await list(`session_id=${going.session_id}`)).toEqual([going.run_id]);
     expect(await list('idempotency_key=find-me')).toEqual([failed.run_id]);
     expect(await list('idempotency_key=nobody-used-this')).toEqual([]);
@@ -453,6 +454,16 @@ describe('lists', () => {
     for (const after of [last_sequence, last_sequence + 5, '007'.padStart(500, '0')])
       expect((await scene.call('GET', `/v1/runs/${run_id}/events?after=${after}`)).status).toBe(200);
     expect((await scene.call('GET', `/v1/runs/${run_id}/events?after=${last_sequence}`)).body).toEqual({ data: [], next_cursor: null });
+  });
+
+  test('an id in upper case is the same id: in the path, in a query and in a body', async () => {
+    const { id } = await createProject(scene);
+    const large = id.toUpperCase();
+    expect((await scene.call('GET', `/v1/projects/${large}`)).body.id).toBe(id);
+    const { body } = await scene.call('POST', '/v1/runs', { ...missingRun, project_id: large });
+    expect(body).toMatchObject({ project_id: id });
+    const { body: page } = await scene.call('GET', `/v1/runs?project_id=${large}`);
+    expect(page.data).toHaveLength(1);
   });
 
   test('harnesses are paged like all else', async () => {

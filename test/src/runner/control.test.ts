@@ -69,6 +69,7 @@ test('a line without an end is cut off', async () => {
   const block = Buffer.alloc(1_048_576, 'x');
   for (let n = 0; n < 12 && !socket.destroyed; n++) await new Promise((resolve) => socket.write(block, resolve));
   await gone;
+  expect(commands).toEqual([]);
 });
 
 test('who does not read costs nothing, and hears the latest when it does', async () => {
