@@ -89,7 +89,6 @@ export function createApp({ home, config, clock, log, env, runner }: Needs) {
     },
   });
   const runs = createRuns({
-    db,
     clock,
     config,
     store,

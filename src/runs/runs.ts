@@ -16,7 +16,7 @@ import { noUsage } from '../api/usage.ts';
 import { type Clock, iso } from '../base/clock.ts';
 import type { Config } from '../base/config.ts';
 import { crashPoint } from '../base/crash.ts';
-import type { Db, Tx } from '../base/db.ts';
+import type { Tx } from '../base/db.ts';
 import { assertMove } from '../base/machine.ts';
 import { type Paging, toPage } from '../base/page.ts';
 import type { Events } from '../events/events.ts';
@@ -34,7 +34,6 @@ import type { RunFilter, RunRow, RunStore } from './store.ts';
 export type Ending = Pick<RunRow, 'stop_reason' | 'error'> & { status: TerminalStatus };
 
 interface Needs {
-  db: Db;
   clock: Clock;
   config: Config;
   store: RunStore;
@@ -61,7 +60,7 @@ const trimEvery = 100;
 
 /** Runs as resources: accepted, listed, stopped, answered. The supervisor and the ingest make them move. */
 export function createRuns(needs: Needs) {
-  const { db, clock, config, store, events, registry, projects, workspaces, sessions, inputs, supervise, tell } = needs;
+  const { clock, config, store, events, registry, projects, workspaces, sessions, inputs, supervise, tell } = needs;
   const now = () => iso(clock.now());
 
   const find = (organization: string, id: string): RunRow => {

@@ -139,8 +139,7 @@ test(`a daemon that dies at any of ${points.length} points is found whole by the
       home.env.AGENTCTL_CRASH_AT = point;
       const before = crashes;
       if (point.startsWith('daemon:')) {
-        await expect(home.serve()).rejects.toThrow();
-        crashes += 1;
+        await home.serve().catch(() => (crashes += 1));
         await start();
       } else {
         daemon = await home.serve();
