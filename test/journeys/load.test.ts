@@ -92,7 +92,7 @@ for (const { readers, silent, events, bytes } of crowds)
         if (!reads) return void socket.pause();
         let ids = 0;
         // An id line is short and begins a write: it may be cut by a chunk's end, but not seen twice.
-        let rest = Buffer.alloc(0);
+        let rest: Buffer = Buffer.alloc(0);
         socket.on('data', (part: Buffer) => {
           const all = rest.length > 0 ? Buffer.concat([rest, part]) : part;
           let at = 0;
