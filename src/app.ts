@@ -78,7 +78,7 @@ export function createApp({ home, config, clock, log, env, runner }: Needs) {
     operations,
     hasOpenRuns: (project) => store.hasOpen('project_id', project),
     async purge(project) {
-      for (let runs; (runs = store.ofProject(project, 50)).length > 0; ) {
+      for (let runs; (runs = store.ofProject(project, 50)).length > 0;) {
         for (const { id, key, last_sequence } of runs) {
           while (db.write(() => events.trim(key, last_sequence + 1, 5_000)) > 0) await new Promise(setImmediate);
           await rm(folderOf(id), { recursive: true, force: true });

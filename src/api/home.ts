@@ -28,7 +28,11 @@ export function locate(env: Environment): Home {
   const config = own ? own : xdg('XDG_CONFIG_HOME', '.config');
   const data = own ? join(own, 'data') : xdg('XDG_DATA_HOME', '.local/share');
   const state = own ? join(own, 'state') : xdg('XDG_STATE_HOME', '.local/state');
-  const runtime = own ? join(own, 'run') : env.XDG_RUNTIME_DIR ? join(env.XDG_RUNTIME_DIR, 'agentctl') : join(state, 'run');
+  const runtime = own
+    ? join(own, 'run')
+    : env.XDG_RUNTIME_DIR
+      ? join(env.XDG_RUNTIME_DIR, 'agentctl')
+      : join(state, 'run');
   return {
     home: own ?? data,
     config: join(config, 'config.toml'),

@@ -76,7 +76,13 @@ export function createRuns(needs: Needs) {
 
   const open = (row: RunRow): Entry => ({ row, texts: [], fields: {} });
 
-  const say = <T extends EventType>(entry: Entry, type: T, source: EventSource, data: EventData[T], at = now()): void => {
+  const say = <T extends EventType>(
+    entry: Entry,
+    type: T,
+    source: EventSource,
+    data: EventData[T],
+    at = now(),
+  ): void => {
     entry.texts.push(draftText({ type, source, created_at: at, data } as never));
   };
 
@@ -128,7 +134,8 @@ export function createRuns(needs: Needs) {
       new Fault('invalid_request', message, { param: 'harness', details: { errors: [{ path: '/harness', message }] } });
     if (id === undefined) throw refuse('Name a harness: none is configured as default_harness.');
     if (!registry.has(id)) throw refuse(`There is no harness "${id}". Known ones: ${registry.ids().join(', ')}.`);
-    if (session && session.harness !== id) throw refuse(`The session uses the harness "${session.harness}" and cannot change to "${id}".`);
+    if (session && session.harness !== id)
+      throw refuse(`The session uses the harness "${session.harness}" and cannot change to "${id}".`);
     return id;
   };
 
@@ -136,15 +143,19 @@ export function createRuns(needs: Needs) {
   const assertSandbox = (sandbox: Run['sandbox'], harness: string): void => {
     if (sandbox === 'none') return;
     if (sandbox === 'auto' && (registry.kind(harness) === 'shell' || config.sandbox.unavailable === 'allow')) return;
-    throw new Fault('sandbox_unavailable', 'There is no sandbox on this machine, and an agent does not run without one unasked.', {
-      details: {
-        sandbox,
-        remedy:
-          sandbox === 'required'
-            ? 'A run that requires a sandbox cannot be had on this machine. With sandbox "none" it may do all that your account can.'
-            : 'Send sandbox "none" for this run, or set sandbox.unavailable = "allow", if it may do all that your account can.',
+    throw new Fault(
+      'sandbox_unavailable',
+      'There is no sandbox on this machine, and an agent does not run without one unasked.',
+      {
+        details: {
+          sandbox,
+          remedy:
+            sandbox === 'required'
+              ? 'A run that requires a sandbox cannot be had on this machine. With sandbox "none" it may do all that your account can.'
+              : 'Send sandbox "none" for this run, or set sandbox.unavailable = "allow", if it may do all that your account can.',
+        },
       },
-    });
+    );
   };
 
   return {
@@ -164,7 +175,9 @@ export function createRuns(needs: Needs) {
 
     /** Accepts a run; the supervisor does the rest. */
     create(tx: Tx, organization: string, body: RunCreate): RunAccepted {
-      const targets = (['session_id', 'workspace_id', 'project_id'] as const).filter((name) => body[name] !== undefined);
+      const targets = (['session_id', 'workspace_id', 'project_id'] as const).filter(
+        (name) => body[name] !== undefined,
+      );
       if (targets.length !== 1) {
         const message = 'Give exactly one of session_id, workspace_id and project_id.';
         throw new Fault('invalid_request', message, { details: { errors: [{ path: '', message }] } });
@@ -178,12 +191,16 @@ export function createRuns(needs: Needs) {
       assertSandbox(sandbox, harness);
       if (body.limits?.max_cost_micro_usd !== undefined && !registry.knowsCost(harness)) {
         const message = `The harness "${harness}" does not report what it costs, so a cost limit cannot be kept.`;
-        throw new Fault('invalid_request', message, { details: { errors: [{ path: '/limits/max_cost_micro_usd', message }] } });
+        throw new Fault('invalid_request', message, {
+          details: { errors: [{ path: '/limits/max_cost_micro_usd', message }] },
+        });
       }
       if (session?.status === 'archived')
         throw new Fault('invalid_state', 'This session is archived.', { details: { state: 'archived' } });
       if (body.on_busy === 'reject' && session && store.hasOpen('session_id', session.id))
-        throw new Fault('session_busy', 'A run of this session has not ended.', { details: { run_id: session.latest_run_id } });
+        throw new Fault('session_busy', 'A run of this session has not ended.', {
+          details: { run_id: session.latest_run_id },
+        });
 
       const workspace = existing ?? workspaces.create(tx, project, {}).workspace;
       const model = body.model ?? session?.model ?? null;
@@ -304,6 +321,10 @@ export type Runs = ReturnType<typeof createRuns>;
 
 /** The first line of a prompt, as a title. */
 const titleOf = (prompt: string): string => {
-  const line = prompt.split('\n').find((text) => text.trim() !== '')?.trim() ?? '';
+  const line =
+    prompt
+      .split('\n')
+      .find((text) => text.trim() !== '')
+      ?.trim() ?? '';
   return line.length > 80 ? `${line.slice(0, 79)}…` : line;
 };
