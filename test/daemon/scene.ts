@@ -29,7 +29,10 @@ export async function openScene(options: Parameters<typeof openApp>[0] = {}): Pr
             : { 'content-type': 'application/json', 'content-length': Buffer.byteLength(payload) }),
           ...headers,
         };
-        const sent = request({ host: '127.0.0.1', port, method, path, headers: all, agent }, (answer) => {
+        // A body that is refused unread costs its connection, which then must not serve the next request.
+        const own = (payload?.length ?? 0) > 524_288;
+        const target = { host: '127.0.0.1', port, method, path, headers: all, agent: own ? false : agent };
+        const sent = request(target, (answer) => {
           const parts: Buffer[] = [];
           answer.on('data', (bytes: Buffer) => parts.push(bytes));
           answer.on('error', reject);
