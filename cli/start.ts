@@ -5,7 +5,7 @@ import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { DaemonInfo, Home } from '../src/api/home.ts';
-import { type Environment, packageFolder, running } from './connect.ts';
+import { type Environment, packageFolder, running } from './running.ts';
 import { exit, Stop } from './exit.ts';
 import { clean } from './text.ts';
 

@@ -4,7 +4,6 @@ import { IdempotencyKeyPattern } from '../src/api/common.ts';
 import type { Endpoint } from '../src/api/endpoint.ts';
 import { Fault } from '../src/api/error.ts';
 import type { App } from '../src/app.ts';
-import type { Principal } from '../src/access/access.ts';
 import type { Tx } from '../src/base/db.ts';
 import { crashPoint } from '../src/base/crash.ts';
 import { fingerprint, type StoredAnswer } from '../src/base/idempotency.ts';
@@ -22,6 +21,9 @@ export interface Context {
   /** Headers of the answer, beside those that follow from the contract. */
   headers: Record<string, string>;
 }
+
+/** Who calls, as the app knows it. */
+type Principal = ReturnType<App['access']['authenticate']>;
 
 type Streaming = { [Id in OperationId]: (typeof api)[Id] extends { stream: true } ? Id : never }[OperationId];
 type Effect<Id extends OperationId> = (typeof api)[Id]['route'] extends `GET ${string}` ? 'read' : 'write';

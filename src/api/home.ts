@@ -21,6 +21,7 @@ export interface Home {
 
 type Environment = Record<string, string | undefined>;
 
+/** Where everything lies for a process with this environment. */
 export function locate(env: Environment): Home {
   const own = env.AGENTCTL_HOME;
   const user = env.HOME || homedir();

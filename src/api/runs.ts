@@ -29,6 +29,7 @@ export type RunStatus = (typeof runStatuses)[number];
 /** The statuses that a run never leaves. */
 export const terminalStatuses = ['completed', 'failed', 'cancelled'] as const;
 export type TerminalStatus = (typeof terminalStatuses)[number];
+/** Whether a run of this status will never change again. */
 export const isTerminal = (status: RunStatus): status is TerminalStatus =>
   (terminalStatuses as readonly string[]).includes(status);
 

@@ -2,11 +2,10 @@ import { isDeepStrictEqual } from 'node:util';
 import { Ajv } from 'ajv';
 import type { Page } from '../api/common.ts';
 import { Fault } from '../api/error.ts';
-import type { InputRequest, RunInput } from '../api/inputs.ts';
+import type { InputAnswer, InputDraft, InputRequest, RunInput } from '../api/inputs.ts';
 import { type Clock, iso } from '../base/clock.ts';
 import type { Db, Tx } from '../base/db.ts';
 import { type Paging, toPage } from '../base/page.ts';
-import type { InputAnswer, InputDraft } from '../runner/protocol.ts';
 import { createStore, toInput } from './store.ts';
 
 /** Questions of agents to a person: durable, answered once, first answer counts. */

@@ -18,7 +18,7 @@ import {
   permissionDraft,
   rejecting,
 } from './permission.ts';
-import type { InputAnswer } from './protocol.ts';
+import type { InputAnswer } from '../api/inputs.ts';
 import { Questions } from './questions.ts';
 import { Spend } from './spend.ts';
 import { Telling } from './telling.ts';

@@ -1,4 +1,4 @@
-import type { InputRequest } from '../api/inputs.ts';
+import type { InputAnswer, InputDraft } from '../api/inputs.ts';
 import type {
   FileChange,
   Isolation,
@@ -110,19 +110,6 @@ export type ControlRecord =
       text: string | null;
       changes: { path: string; change: FileChange['change'] }[];
     };
-
-/** An input request as the runner knows it; the daemon adds what makes it a resource. */
-export type InputDraft = Pick<
-  InputRequest,
-  'id' | 'kind' | 'title' | 'message' | 'tool_call_id' | 'options' | 'allow_text' | 'schema' | 'expires_at'
->;
-
-/** How a person answered. */
-export type InputAnswer =
-  | { option_id: string }
-  | { text: string }
-  | { content: Record<string, unknown> }
-  | { cancel: true };
 
 /** What the daemon may say to a runner. Each may be repeated; a runner does it once. */
 export type Command =

@@ -1,7 +1,7 @@
 import type { Page } from '../api/common.ts';
 import { Fault } from '../api/error.ts';
 import { draftText, type EventData, type EventSource, type EventType } from '../api/events.ts';
-import type { RunInput } from '../api/inputs.ts';
+import type { InputAnswer, RunInput } from '../api/inputs.ts';
 import {
   isTerminal,
   type Run,
@@ -23,7 +23,6 @@ import type { Events } from '../events/events.ts';
 import type { Registry } from '../harness/registry.ts';
 import type { Inputs } from '../inputs/inputs.ts';
 import type { Projects } from '../projects/projects.ts';
-import type { InputAnswer } from '../runner/protocol.ts';
 import type { Sessions } from '../sessions/sessions.ts';
 import type { Workspaces } from '../workspaces/workspaces.ts';
 import { noChanges } from './changes.ts';
@@ -43,8 +42,8 @@ interface Needs {
   workspaces: Workspaces;
   sessions: Sessions;
   inputs: Inputs;
-  /** After a commit: a run may be started, or one that works must be told something. */
-  supervise(): void;
+  /** After a commit: a run may be started, one that works must be told something, or somebody waited for an end. */
+  changed(): void;
   tell(run: string, request: string, answer: InputAnswer): void;
 }
 
@@ -60,7 +59,7 @@ const trimEvery = 100;
 
 /** Runs as resources: accepted, listed, stopped, answered. The supervisor and the ingest make them move. */
 export function createRuns(needs: Needs) {
-  const { clock, config, store, events, registry, projects, workspaces, sessions, inputs, supervise, tell } = needs;
+  const { clock, config, store, events, registry, projects, workspaces, sessions, inputs, changed, tell } = needs;
   const now = () => iso(clock.now());
 
   const find = (organization: string, id: string): RunRow => {
@@ -125,7 +124,7 @@ export function createRuns(needs: Needs) {
     sessions.charge(tx, row.session_id, usage);
     if (!store.hasOpen('session_id', row.session_id)) sessions.mark(tx, row.session_id, 'idle');
     projects.touch(tx, row.project_id);
-    tx.after(supervise);
+    tx.after(changed);
   };
 
   const chooseHarness = (body: RunCreate, session: Session | undefined): string => {
@@ -259,7 +258,7 @@ export function createRuns(needs: Needs) {
       close(tx, entry);
       sessions.begin(tx, session_id, id);
       projects.touch(tx, project.id);
-      tx.after(supervise);
+      tx.after(changed);
       return { run_id: id, id, session_id, workspace_id: workspace.id, project_id: project.id, status: 'queued' };
     },
 
@@ -274,7 +273,7 @@ export function createRuns(needs: Needs) {
       else {
         if (row.status !== 'queued') move(entry, 'cancelling', 'user', 'cancel_requested');
         close(tx, entry);
-        tx.after(supervise);
+        tx.after(changed);
       }
       return toRun(find(organization, id));
     },

@@ -110,8 +110,11 @@ export const createStore = (db: Db) => ({
       [from, to, after, limit],
     ),
 
-  ofProject: (project: string, limit: number): { key: number; id: string; last_sequence: number }[] =>
-    db.all('SELECT key, id, last_sequence FROM runs WHERE project_id = ? LIMIT ?', [project, limit]),
+  ofProject: (
+    project: string,
+    limit: number,
+  ): { key: number; id: string; session_id: string; last_sequence: number }[] =>
+    db.all('SELECT key, id, session_id, last_sequence FROM runs WHERE project_id = ? LIMIT ?', [project, limit]),
 
   remove: (id: string) => db.run('DELETE FROM runs WHERE id = ?', [id]),
 });

@@ -1,6 +1,7 @@
 import { existsSync, mkdirSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { InputAnswer } from '../api/inputs.ts';
 import { isTerminal, noIsolation, type RunErrorCode } from '../api/runs.ts';
 import { type Clock, iso } from '../base/clock.ts';
 import type { Config } from '../base/config.ts';
@@ -12,7 +13,7 @@ import type { Registry } from '../harness/registry.ts';
 import type { Inputs } from '../inputs/inputs.ts';
 import type { Executor, Link } from '../runner/local.ts';
 import type { HarnessLaunch } from '../harness/row.ts';
-import { type InputAnswer, protocolVersion, runFiles, type RunSpec } from '../runner/protocol.ts';
+import { protocolVersion, runFiles, type RunSpec } from '../runner/protocol.ts';
 import type { Sessions } from '../sessions/sessions.ts';
 import type { Workspaces } from '../workspaces/workspaces.ts';
 import type { Ingest } from './ingest.ts';
@@ -35,7 +36,7 @@ interface Needs {
   folderOf(run: string): string;
   sessionFolderOf(session: string): string;
   /** Ends every process that a run left behind. */
-  sweep(run: string, folder: string): Promise<void>;
+  sweep(run: string): Promise<void>;
 }
 
 /** A harness that never began is tried again this often, after a daemon that died while starting it. */
@@ -108,7 +109,7 @@ export function createSupervisor(needs: Needs) {
       return;
     }
     crashPoint('lost', 'found');
-    await sweep(id, folder);
+    await sweep(id);
     crashPoint('lost', 'swept');
     fail(
       row,
@@ -287,7 +288,7 @@ export function createSupervisor(needs: Needs) {
           links.get(id)?.link.close();
           links.delete(id);
           if (row.runner && executor.isAlive(row.runner)) executor.kill(row.runner);
-          await sweep(id, folderOf(id));
+          await sweep(id);
           fail(
             row,
             'harness_lost',
