@@ -9,7 +9,7 @@ import { crashPoint } from '../src/base/crash.ts';
 import { fingerprint, type StoredAnswer } from '../src/base/idempotency.ts';
 import { type Paging, paging } from '../src/base/page.ts';
 import { streamRun } from './stream.ts';
-import { checkBody, readQuery } from './validate.ts';
+import { checkBody, readId, readQuery } from './validate.ts';
 
 /** What a handler gets besides its input. */
 export interface Context {
@@ -45,8 +45,6 @@ export interface Body {
   raw: string;
   value: unknown;
 }
-
-const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 
 /** Makes a route of every row. */
 export function bind(server: FastifyInstance, app: App, handlers: Handlers): void {
@@ -88,11 +86,8 @@ function readInput(
   request: FastifyRequest,
 ): { path?: object; query?: Record<string, unknown>; body?: unknown } {
   const path: Record<string, string> = {};
-  for (const [name, value] of Object.entries(request.params as Record<string, string>)) {
-    path[name] = value.toLowerCase();
-    if (!uuid.test(path[name]!))
-      throw new Fault('not_found', `There is no ${name.replace(/_id$/, '')} ${value.slice(0, 64)}.`);
-  }
+  for (const [name, value] of Object.entries(request.params as Record<string, string>))
+    path[name] = readId(name, value);
   const query = endpoint.query && readQuery(endpoint.query, request.query as Record<string, unknown>);
   const given = request.body as Body | null | undefined;
   if (endpoint.body) {

@@ -41,6 +41,10 @@ export async function streamRun(
     return;
   }
   app.events.assertRetained(run, cursor);
+  if (request.method === 'HEAD') {
+    void reply.type('text/event-stream; charset=utf-8').send();
+    return;
+  }
   const count = open.get(app) ?? 0;
   if (count >= app.config.server.max_streams)
     throw new Fault('rate_limited', 'Too many event streams are open.', { headers: { 'retry-after': '5' } });

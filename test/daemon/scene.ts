@@ -1,5 +1,5 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { Agent, request } from 'node:http';
+import { request } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -15,7 +15,6 @@ export async function openScene(options: Parameters<typeof openApp>[0] = {}): Pr
   const open = await openApp(options);
   await open.server.listen({ host: '127.0.0.1', port: 0 });
   const { port } = open.server.server.address() as AddressInfo;
-  const agent = new Agent({ keepAlive: true });
   return {
     ...open,
     port,
@@ -29,9 +28,8 @@ export async function openScene(options: Parameters<typeof openApp>[0] = {}): Pr
             : { 'content-type': 'application/json', 'content-length': Buffer.byteLength(payload) }),
           ...headers,
         };
-        // A body that is refused unread costs its connection, which then must not serve the next request.
-        const own = (payload?.length ?? 0) > 524_288;
-        const target = { host: '127.0.0.1', port, method, path, headers: all, agent: own ? false : agent };
+        // A request that is refused before its body is read may cost its connection, so each has one of its own.
+        const target = { host: '127.0.0.1', port, method, path, headers: all, agent: false };
         const sent = request(target, (answer) => {
           const parts: Buffer[] = [];
           answer.on('data', (bytes: Buffer) => parts.push(bytes));
@@ -43,10 +41,6 @@ export async function openScene(options: Parameters<typeof openApp>[0] = {}): Pr
         sent.on('error', reject);
         sent.end(payload);
       }),
-    async close() {
-      agent.destroy();
-      await open.close();
-    },
   };
 }
 
