@@ -42,6 +42,11 @@ beforeAll(async () => {
   const failed = await createRun(scene, { ...missingRun, project_id: project });
   const { last_sequence: lastSequence } = await untilRun(scene, failed.run_id, ended);
   const row = await untilRun(scene, run.run_id, ['running']);
+  // A second after its start come its first figures; then nothing happens in it any more.
+  await until('the figures', async () => {
+    const { body } = await call('GET', `/v1/runs/${run.run_id}/events`);
+    return (body.data as { type: string }[]).some(({ type }) => type === 'usage.updated');
+  });
   const ask = (status: 'pending' | 'answered' | 'expired') =>
     app.db.write((tx) => {
       const id = app.clock.id();
@@ -84,7 +89,11 @@ beforeAll(async () => {
     operation: operations.data[0].id,
     cursor: projects.next_cursor,
   };
-  // The runner looks once more at its workspace and tells of it: what is compared from here on must be at rest.
+  // A second after its start the runner tells what was used, once: what is compared from here on must be at rest.
+  await until('the run to be at rest', async () => {
+    const { body } = await call('GET', `/v1/runs/${run.run_id}/events`);
+    return body.data.some(({ type }: { type: string }) => type === 'usage.updated');
+  });
   await app.settle();
 });
 
