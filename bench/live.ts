@@ -22,6 +22,7 @@ export const liveText = (): string =>
 
 /** Serves an `Append` of the parent: `commit` stores one event and answers its sequence and the moment after its commit. */
 export function serveAppends(commit: () => [sequence: number, at: number]): void {
+  process.on('disconnect', () => process.exit(0));
   process.on('message', (question: object) => {
     if (!('events' in question)) return;
     const { events, every } = question as Append;

@@ -81,10 +81,21 @@ export class Child {
   }
 }
 
+const places = new Set<Place>();
+
+/** Disposes of every place there is: a figure that was given up, or broken off, leaves nothing behind. */
+export async function disposeAll(): Promise<void> {
+  await Promise.allSettled([...places].map((place) => place[Symbol.asyncDispose]()));
+}
+
 /** A temporary folder and the processes that were started for it; both are gone after it is disposed. */
 export class Place implements AsyncDisposable {
   readonly root = mkdtempSync(join(tmpdir(), 'agentctl-bench-'));
   readonly #children: Child[] = [];
+
+  constructor() {
+    places.add(this);
+  }
 
   /** A path inside the folder. */
   at(...names: string[]): string {
@@ -111,6 +122,7 @@ export class Place implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
+    if (!places.delete(this)) return;
     await Promise.all(this.#children.map((child) => child.end()));
     for (const identity of runnersBelow(this.root)) if (isAlive(identity)) signal(identity, 'SIGTERM');
     for (let left = 30; left > 0 && runnersBelow(this.root).some(isAlive); left--) await sleep(100);

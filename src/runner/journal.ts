@@ -17,10 +17,6 @@ export interface JournalOptions {
   write?: Write;
 }
 
-/** As `draftText` of api/events.ts, which a runner does not load: the schemas there cost it time and memory at each start. */
-const draftText = ({ type, source, created_at, data }: EventDraft): string =>
-  JSON.stringify({ type, source, created_at, data });
-
 /** More unwritten bytes than this, and the harness has to wait. */
 const highWater = 1_048_576;
 const flushEvery = 10;
