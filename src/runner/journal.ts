@@ -1,5 +1,6 @@
 import { closeSync, constants, fdatasync, openSync, writeSync } from 'node:fs';
 import { type Clock, iso } from '../base/clock.ts';
+import { draftText } from '../api/draft.ts';
 import type { EventData, EventDraft, EventSource, EventType } from '../api/events.ts';
 import type { ControlRecord } from './protocol.ts';
 import { encodeFrame, maxFrame, spoolMagic } from './spool.ts';
