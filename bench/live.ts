@@ -1,4 +1,4 @@
-import { draftText } from '../src/api/events.ts';
+import { draftText } from '../src/api/draft.ts';
 import { now } from './measure.ts';
 
 /** What the servers of P2 are asked: to append so many events to their run, one every so many milliseconds. */

@@ -1,6 +1,6 @@
 import { type ChildProcess, type StdioOptions, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readdirSync, readFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -82,6 +82,11 @@ export class Child {
 }
 
 const places = new Set<Place>();
+const roots: string[] = [];
+// What a figure that was broken off still wrote after its place had gone.
+process.on('exit', () => {
+  for (const root of roots) rmSync(root, { recursive: true, force: true });
+});
 
 /** Disposes of every place there is: a figure that was given up, or broken off, leaves nothing behind. */
 export async function disposeAll(): Promise<void> {
@@ -95,6 +100,7 @@ export class Place implements AsyncDisposable {
 
   constructor() {
     places.add(this);
+    roots.push(this.root);
   }
 
   /** A path inside the folder. */
@@ -109,6 +115,7 @@ export class Place implements AsyncDisposable {
 
   /** Starts a program on this same node. With the default `stdio` it can be asked. */
   node({ args, env, cwd, stdio }: Start): Child {
+    if (!places.has(this)) throw new Error('This place has been left.');
     const child = new Child(
       spawn(process.execPath, args, {
         cwd: cwd ?? this.root,
