@@ -1,10 +1,9 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { request } from 'node:http';
-import { type AddressInfo, connect } from 'node:net';
+import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { App } from '../../src/app.ts';
-import { type Answer, openApp, type TestApp, until } from '../kit/app.ts';
+import { type Answer, type TestApp, until } from '../kit/app.ts';
 
 /** Configuration with a harness that is known and never installed: its runs end at once, without a process. */
 export const withMissingHarness = { harnesses: { missing: { command: ['/nonexistent/agent'] } } };

@@ -56,7 +56,7 @@ for (const agent of realAgents.filter(({ id }) => id === 'gemini' || id === 'ope
           { cwd },
         );
         expect(run.stderr.toLowerCase()).toContain(agent.id);
-        expect(run.code, run.stderr).toBe(0);
+        expect(run).toMatchObject({ code: 0 });
         const events = run.stdout
           .trim()
           .split('\n')
