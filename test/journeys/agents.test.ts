@@ -15,6 +15,8 @@ const scenario: Scenario = {
   usage: { input: 1000, output: 50, cached: 200, reasoning: 10 },
   side: { text: 'A title' },
   scripts: [
+    // First, as an agent that cannot resume is told the earlier words in the same prompt.
+    { when: 'REMEMBER', steps: [{ text: 'You said HELL0 before.' }] },
     {
       when: 'HELLO',
       steps: [
@@ -34,7 +36,6 @@ const scenario: Scenario = {
         { text: 'Edited.' },
       ],
     },
-    { when: 'REMEMBER', steps: [{ text: 'You said HELL0 before.' }] },
     { when: 'SLOW', steps: [{ text: 'Working on it for a long time.', hang: true }] },
     {
       when: 'COMMAND',
