@@ -6,7 +6,7 @@ import { parseArgs } from 'node:util';
 import { type Line, line, say, table } from './measure.ts';
 import { type Bench, disposeAll } from './place.ts';
 
-/** A figure of performance.md: measures and answers its lines. */
+/** A figure: measures and answers its lines. */
 export type Figure = (bench: Bench) => Promise<Line[]>;
 
 const figures: Record<string, () => Promise<{ default: Figure }>> = {

@@ -1,7 +1,7 @@
 import { type ErrorCode, Fault } from '../src/api/error.ts';
 import type { RunStatus, StopReason } from '../src/api/runs.ts';
 
-/** What a process ends with (design/cli.md, "Rules"). */
+/** What a process ends with. */
 export const exit = {
   good: 0,
   failed: 1,

@@ -3,7 +3,7 @@ import { basename, dirname, join, normalize } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { packageRoot } from '../src/base/root.ts';
 
-/** The rules of the house (design/architecture.md), each with its reason. What a rule forbids is listed with its line. */
+/** The rules of the house (src/README.md), each with its reason. What a rule forbids is listed with its line. */
 
 const files = globSync(['src/**/*.{ts,tsx}', 'daemon/**/*.{ts,tsx}', 'cli/**/*.{ts,tsx}'], {
   cwd: packageRoot,

@@ -13,7 +13,7 @@ import { Workspace, WorkspaceCreate, WorkspaceDelete, WorkspacePatch } from './w
 const Paging = Type.Object(paging);
 const MiB = 1_048_576;
 
-/** Every operation of /v1 that exists, in the order of service.md section 4. */
+/** Every operation of /v1 that exists, in the order of the specification, section 4. */
 export const api = {
   listProjects: row('GET /v1/projects', {
     summary: 'List projects, newest first',

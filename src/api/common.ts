@@ -36,7 +36,7 @@ export const resource = {
   updated_at: Time,
 };
 
-/** The page envelope: both properties, nothing else (service.md section 2). */
+/** The page envelope: both properties, nothing else (specification, section 2). */
 export const page = <T extends TSchema>(item: T) =>
   Type.Object(
     { data: Type.Array(item), next_cursor: nullable(Type.String()) },

@@ -2,7 +2,7 @@ import { Type, type Static } from 'typebox';
 import { Money, named, nullable, Uuid } from './common.ts';
 import { scopes } from './endpoint.ts';
 
-/** The version of the interface description (service.md section 9). */
+/** The version of the interface description (specification, section 9). */
 export const apiVersion = '0.9.0';
 
 export const Me = named('Me', {
