@@ -11,6 +11,8 @@ declare module 'autocannon' {
     url: string;
     connections: number;
     duration: number;
+    /** Requests per second of all connections together; as many as come when absent. */
+    overallRate?: number;
     requests?: Request[];
   }
   interface Result {

@@ -63,7 +63,11 @@ export class Daemon {
 
   /** Asks; the answer's body has been read. */
   async ask(method: string, path: string, body?: object, headers: Record<string, string> = {}): Promise<Answer> {
-    const message = await send(this.url, { method, path, headers: { ...this.headers, ...headers }, agent: this.agent }, body);
+    const message = await send(
+      this.url,
+      { method, path, headers: { ...this.headers, ...headers }, agent: this.agent },
+      body,
+    );
     return { status: message.statusCode ?? 0, body: await textOf(message) };
   }
 
@@ -107,7 +111,9 @@ export async function send(
   const text = body === undefined ? undefined : JSON.stringify(body);
   const headers = {
     ...options.headers,
-    ...(text === undefined ? {} : { 'content-type': 'application/json', 'content-length': String(Buffer.byteLength(text)) }),
+    ...(text === undefined
+      ? {}
+      : { 'content-type': 'application/json', 'content-length': String(Buffer.byteLength(text)) }),
   };
   const asked = request({ host: url.hostname, port: url.port, ...options, headers });
   asked.setTimeout(60_000, () => asked.destroy(new Error(`${options.path} was not answered within a minute.`)));

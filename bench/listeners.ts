@@ -27,7 +27,9 @@ function listenOn(url: string, path: string, token: string): Promise<Socket> {
     let rest = '';
     socket.setNoDelay(true);
     socket.on('connect', () =>
-      socket.write(`GET ${path} HTTP/1.1\r\nHost: ${host}\r\nAuthorization: Bearer ${token}\r\nAccept: text/event-stream\r\n\r\n`),
+      socket.write(
+        `GET ${path} HTTP/1.1\r\nHost: ${host}\r\nAuthorization: Bearer ${token}\r\nAccept: text/event-stream\r\n\r\n`,
+      ),
     );
     socket.on('data', (bytes) => {
       const at = now();
@@ -49,7 +51,11 @@ async function answer(question: Question): Promise<void> {
     const { url, path, token, clients } = question.open;
     arrivals = [];
     while (sockets.length < clients)
-      sockets.push(...(await Promise.all(Array.from({ length: Math.min(50, clients - sockets.length) }, () => listenOn(url, path, token)))));
+      sockets.push(
+        ...(await Promise.all(
+          Array.from({ length: Math.min(50, clients - sockets.length) }, () => listenOn(url, path, token)),
+        )),
+      );
     await sleep(200);
     process.send!({});
   } else if ('answer' in question) {
@@ -57,7 +63,12 @@ async function answer(question: Question): Promise<void> {
     const commits = new Map(question.answer.commits);
     const times = arrivals.flatMap(([sequence, at]) => (commits.has(sequence) ? [at - commits.get(sequence)!] : []));
     const due = commits.size * sockets.length;
-    process.send!({ p50: quantile(times, 0.5), p99: quantile(times, 0.99), deliveries: times.length, missing: due - times.length } satisfies Latency);
+    process.send!({
+      p50: quantile(times, 0.5),
+      p99: quantile(times, 0.99),
+      deliveries: times.length,
+      missing: due - times.length,
+    } satisfies Latency);
     for (const socket of sockets) socket.destroy();
     sockets = [];
   } else process.exit(0);

@@ -33,7 +33,8 @@ function build(folder: string): void {
     cwd: root,
     stdio: ['ignore', 'ignore', 'pipe'],
   });
-  for (const name of ['bin', 'package.json', 'src/schema']) cpSync(join(root, name), join(folder, name), { recursive: true });
+  for (const name of ['bin', 'package.json', 'src/schema'])
+    cpSync(join(root, name), join(folder, name), { recursive: true });
   symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'));
 }
 
@@ -98,7 +99,14 @@ const machine = `${cpus().length} × ${cpus()[0]?.model ?? 'unknown'}, ${Math.ro
 const seconds = Math.round((Date.now() - began) / 1000);
 process.stdout.write(`\n${table(lines)}\n\n${machine}; median of ${bench.rounds}; ${seconds} s\n`);
 if (values.json) {
-  const report = { at: new Date(began).toISOString(), machine, quick: bench.quick, rounds: bench.rounds, seconds, lines };
+  const report = {
+    at: new Date(began).toISOString(),
+    machine,
+    quick: bench.quick,
+    rounds: bench.rounds,
+    seconds,
+    lines,
+  };
   writeFileSync(values.json, `${JSON.stringify(report, null, 2)}\n`);
 }
 process.exit(complete ? 0 : 1);

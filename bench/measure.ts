@@ -56,7 +56,16 @@ export function line({ id, what, unit, product, floor = null, goals = [] }: Meas
     const value = of === 'ratio' ? ratio : one;
     return value !== null && (most === undefined || value <= most) && (least === undefined || value >= least);
   };
-  return { id, what, unit, product: one, floor: other, ratio, goals, met: goals.length === 0 ? null : goals.every(holds) };
+  return {
+    id,
+    what,
+    unit,
+    product: one,
+    floor: other,
+    ratio,
+    goals,
+    met: goals.length === 0 ? null : goals.every(holds),
+  };
 }
 
 /** Says on standard error how far it is. */
@@ -103,6 +112,9 @@ export function table(lines: readonly Line[]): string {
   const widths = head.map((name, column) => Math.max(name.length, ...rows.map((row) => row[column]!.length)));
   const right = new Set([2, 3, 4]);
   const write = (row: string[]) =>
-    row.map((cell, i) => (right.has(i) ? cell.padStart(widths[i]!) : cell.padEnd(widths[i]!))).join('  ').trimEnd();
+    row
+      .map((cell, i) => (right.has(i) ? cell.padStart(widths[i]!) : cell.padEnd(widths[i]!)))
+      .join('  ')
+      .trimEnd();
   return [write(head), widths.map((width) => '-'.repeat(width)).join('  '), ...rows.map(write)].join('\n');
 }

@@ -22,9 +22,19 @@ function spoolOf(count: number): Buffer {
     const text = `words, the ${n}th of them, as they come out of a model`;
     const draft =
       n % 50 === 0
-        ? ({ type: 'message.completed', source, created_at, data: { message_id, role: 'assistant', text: text.repeat(10) } } as const)
+        ? ({
+            type: 'message.completed',
+            source,
+            created_at,
+            data: { message_id, role: 'assistant', text: text.repeat(10) },
+          } as const)
         : n % 20 === 0
-          ? ({ type: 'tool.output', source, created_at, data: { tool_call_id: 't-1', stream: 'stdout', text: text.repeat(5), truncated: false } } as const)
+          ? ({
+              type: 'tool.output',
+              source,
+              created_at,
+              data: { tool_call_id: 't-1', stream: 'stdout', text: text.repeat(5), truncated: false },
+            } as const)
           : ({ type: 'message.delta', source, created_at, data: { message_id, text } } as const);
     frames.push(encodeFrame('e', draftText(draft)));
   }
@@ -71,7 +81,9 @@ export default async function ingest(bench: Bench): Promise<Line[]> {
     bench.rounds,
     async () => {
       await prepare();
-      const child = place.node({ args: [...bench.nodeArguments, join(here, 'ingesting.ts'), root, String(perRun), ...ids] });
+      const child = place.node({
+        args: [...bench.nodeArguments, join(here, 'ingesting.ts'), root, String(perRun), ...ids],
+      });
       const answer = await child.next<{ ms: number }>();
       await child.ended();
       return rate(answer);

@@ -49,7 +49,8 @@ export default async function live(bench: Bench): Promise<Line[]> {
     const appended = await servers[which].ask<Appended>({ events, every });
     last[which] = appended.commits.at(-1)![0];
     const latency = await listeners.ask<Latency>({ answer: appended });
-    if (latency.missing > 0) say(`  ${latency.missing} of ${latency.missing + latency.deliveries} deliveries are missing`);
+    if (latency.missing > 0)
+      say(`  ${latency.missing} of ${latency.missing + latency.deliveries} deliveries are missing`);
     return latency;
   };
 

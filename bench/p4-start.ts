@@ -38,14 +38,21 @@ export default async function begin(bench: Bench): Promise<Line[]> {
   await using place = new Place();
   const daemon = await Daemon.start(bench, place, place.at('home'));
   const cold = await Daemon.start(bench, place, place.at('cold'), { config: '[runs]\nwarm_runners = 0\n' });
-  const bare = place.node({ args: [join(import.meta.dirname, 'floors/spawn-server.js')], stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
+  const bare = place.node({
+    args: [join(import.meta.dirname, 'floors/spawn-server.js')],
+    stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+  });
   const url = new URL((await bare.next<{ url: string }>()).url);
   const agent = new Agent({ keepAlive: true });
   const prompt = 'echo hi';
 
   const prepare = async (server: Daemon) => {
     const { id: project_id } = await server.json<{ id: string }>('POST', '/v1/projects', { name: 'bench' });
-    const made = await server.json<{ id: string; workspace_id: string }>('POST', '/v1/runs', { project_id, harness: 'shell', prompt });
+    const made = await server.json<{ id: string; workspace_id: string }>('POST', '/v1/runs', {
+      project_id,
+      harness: 'shell',
+      prompt,
+    });
     await server.ended(made.id);
     return { workspace_id: made.workspace_id, harness: 'shell', prompt };
   };

@@ -8,7 +8,12 @@ import { type Bench, Place } from './place.ts';
 import { copyId, copyRuns, openToFill, seed, sqlNow } from './seed.ts';
 
 const json = { 'content-type': 'application/json' };
-const create: Request = { method: 'POST', path: '/v1/projects', headers: json, body: JSON.stringify({ name: 'bench' }) };
+const create: Request = {
+  method: 'POST',
+  path: '/v1/projects',
+  headers: json,
+  body: JSON.stringify({ name: 'bench' }),
+};
 
 const cases: { what: string; request: Request }[] = [
   { what: 'GET a run', request: { path: `/v1/runs/${copyId(500)}` } },

@@ -4,12 +4,7 @@ import { type Bench, Place } from './place.ts';
 import { copyId, copyRuns, fillEvents, openToFill, seed, sqlNow } from './seed.ts';
 
 /** Asks for one path and the other in turn, `times` times each, and answers the medians of `rounds` such rounds. */
-async function compare(
-  daemon: Daemon,
-  rounds: number,
-  times: number,
-  paths: readonly string[],
-): Promise<number[]> {
+async function compare(daemon: Daemon, rounds: number, times: number, paths: readonly string[]): Promise<number[]> {
   const all = paths.map((): number[] => []);
   for (let round = -1; round < rounds; round++) {
     const one = paths.map((): number[] => []);
@@ -19,7 +14,8 @@ async function compare(
         const { status, body } = await daemon.ask('GET', path);
         one[index]!.push(now() - began);
         if (status !== 200) throw new Error(`${path} was answered with ${status}: ${body.slice(0, 200)}`);
-        if (time === 0 && (JSON.parse(body) as { data: [] }).data.length !== 100) throw new Error(`${path}: the page is not full.`);
+        if (time === 0 && (JSON.parse(body) as { data: unknown[] }).data.length !== 100)
+          throw new Error(`${path}: the page is not full.`);
       }
     // The first round is for warming up.
     if (round >= 0) for (const [index, values] of one.entries()) all[index]!.push(median(values));
@@ -59,7 +55,9 @@ export default async function depth(bench: Bench): Promise<Line[]> {
     last_sequence: '1',
     created_at: `strftime('%Y-%m-%dT%H:%M:%fZ', 1767225600 + n * 60, 'unixepoch')`,
   });
-  sqlite.prepare("UPDATE runs SET status = 'completed', stop_reason = 'end_turn', finished_at = created_at WHERE id = ?").run(seeded.run);
+  sqlite
+    .prepare("UPDATE runs SET status = 'completed', stop_reason = 'end_turn', finished_at = created_at WHERE id = ?")
+    .run(seeded.run);
   sqlite.pragma('wal_checkpoint(TRUNCATE)');
   sqlite.close();
 
@@ -68,20 +66,38 @@ export default async function depth(bench: Bench): Promise<Line[]> {
   const lines: Line[] = [];
   const add = async (what: string, paths: [deep: string, shallow: string], goal = true) => {
     const [deep = 0, shallow = 0] = await compare(daemon, bench.rounds, times, paths);
-    lines.push(line({ id: 'P6', what, unit: 'ms', product: deep, floor: shallow, goals: goal ? [{ of: 'ratio', most: 1.2 }] : [] }));
+    lines.push(
+      line({
+        id: 'P6',
+        what,
+        unit: 'ms',
+        product: deep,
+        floor: shallow,
+        goals: goal ? [{ of: 'ratio', most: 1.2 }] : [],
+      }),
+    );
   };
   for (const { id, depth: count } of depths) {
     const page = (after: number) => `/v1/runs/${id}/events?limit=100&after=${after}`;
-    await add(`page of 100 events at depth ${count.toLocaleString('en-US')} | at depth 0`, [page(count - 102), page(0)]);
+    await add(`page of 100 events at depth ${count.toLocaleString('en-US')} | at depth 0`, [
+      page(count - 102),
+      page(0),
+    ]);
   }
 
   const list = '/v1/runs?limit=100';
-  await add('list of 100 runs among 100,000: before the last page | the first', [`${list}&cursor=${await beforeLast(daemon, list)}`, list]);
+  await add('list of 100 runs among 100,000: before the last page | the first', [
+    `${list}&cursor=${await beforeLast(daemon, list)}`,
+    list,
+  ]);
   const failed = `${list}&status=failed`;
   await add('the same, only failed ones (1 in 100)', [`${failed}&cursor=${await beforeLast(daemon, failed)}`, failed]);
   const hours = (from: number, to: number) =>
     `&from=${new Date((1_767_225_600 + from * 60) * 1000).toISOString()}&to=${new Date((1_767_225_600 + to * 60) * 1000).toISOString()}`;
-  await add('the same, of 100 minutes: the oldest | the newest', [`${list}${hours(1, 101)}`, `${list}${hours(many - 100, many)}`]);
+  await add('the same, of 100 minutes: the oldest | the newest', [
+    `${list}${hours(1, 101)}`,
+    `${list}${hours(many - 100, many)}`,
+  ]);
   await daemon.stop();
   return lines;
 }

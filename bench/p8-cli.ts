@@ -9,12 +9,20 @@ export default async function cli(bench: Bench): Promise<Line[]> {
   const root = place.at('home');
   const daemon = await Daemon.start(bench, place, root);
   const { id: project_id } = await daemon.json<{ id: string }>('POST', '/v1/projects', { name: 'bench' });
-  const { id } = await daemon.json<{ id: string }>('POST', '/v1/runs', { project_id, harness: 'shell', prompt: 'true' });
+  const { id } = await daemon.json<{ id: string }>('POST', '/v1/runs', {
+    project_id,
+    harness: 'shell',
+    prompt: 'true',
+  });
   await daemon.ended(id);
 
   const took = async (args: string[]): Promise<number> => {
     const began = now();
-    const child = place.node({ args, env: { AGENTCTL_HOME: root, NO_COLOR: '1' }, stdio: ['ignore', 'ignore', 'pipe'] });
+    const child = place.node({
+      args,
+      env: { AGENTCTL_HOME: root, NO_COLOR: '1' },
+      stdio: ['ignore', 'ignore', 'pipe'],
+    });
     const code = await child.ended();
     const ms = now() - began;
     if (code !== 0) throw new Error(`${args.join(' ')} ended with ${String(code)}.`);
@@ -38,7 +46,14 @@ export default async function cli(bench: Bench): Promise<Line[]> {
   const [empty = [], version = [], ps = [], help = []] = times;
   const floor = median(empty);
   return [
-    line({ id: 'P8', what: 'agentctl --version | empty node', unit: 'ms', product: version, floor, goals: [{ of: 'ratio', most: 2 }] }),
+    line({
+      id: 'P8',
+      what: 'agentctl --version | empty node',
+      unit: 'ms',
+      product: version,
+      floor,
+      goals: [{ of: 'ratio', most: 2 }],
+    }),
     line({
       id: 'P8',
       what: 'agentctl ps against a live daemon | empty node',

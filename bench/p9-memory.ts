@@ -35,10 +35,13 @@ export default async function memory(bench: Bench): Promise<Line[]> {
 
   const daemon = await Daemon.start(bench, place, root, { config });
   const { id: project_id } = await daemon.json<{ id: string }>('POST', '/v1/projects', { name: 'bench' });
-  const start = (body: object) => daemon.json<{ id: string }>('POST', '/v1/runs', { project_id, sandbox: 'none', ...body });
+  const start = (body: object) =>
+    daemon.json<{ id: string }>('POST', '/v1/runs', { project_id, sandbox: 'none', ...body });
   const count = 100;
   for (let made = 0; made < count; made += 10) {
-    const ten = await Promise.all(Array.from({ length: 10 }, () => start({ harness: 'shell', prompt: 'echo hi; ls /; seq 200' })));
+    const ten = await Promise.all(
+      Array.from({ length: 10 }, () => start({ harness: 'shell', prompt: 'echo hi; ls /; seq 200' })),
+    );
     for (const { id } of ten) {
       const status = await daemon.ended(id);
       if (status !== 'completed') throw new Error(`A run ended as ${status}.`);
@@ -122,12 +125,23 @@ const open = (url: URL, path: string, headers: Record<string, string>): Promise<
 async function perStream(bench: Bench, place: Place): Promise<Line> {
   const daemon = await Daemon.start(bench, place, place.at('streams'), { probed: true });
   const { id: project_id } = await daemon.json<{ id: string }>('POST', '/v1/projects', { name: 'bench' });
-  const { id } = await daemon.json<{ id: string }>('POST', '/v1/runs', { project_id, harness: 'shell', prompt: 'sleep 100' });
+  const { id } = await daemon.json<{ id: string }>('POST', '/v1/runs', {
+    project_id,
+    harness: 'shell',
+    prompt: 'sleep 100',
+  });
   await sleep(1_000);
   const here = import.meta.dirname;
   const token = 'token';
   const bare = place.node({
-    args: ['--import', import.meta.resolve('./probe.js'), join(here, 'floors/stream-server.ts'), place.at('streams.db'), id, token],
+    args: [
+      '--import',
+      import.meta.resolve('./probe.js'),
+      join(here, 'floors/stream-server.ts'),
+      place.at('streams.db'),
+      id,
+      token,
+    ],
   });
   const url = new URL((await bare.next<{ url: string }>()).url);
   const many = 1_000;
@@ -136,7 +150,9 @@ async function perStream(bench: Bench, place: Place): Promise<Line> {
     const openAll = async () => {
       const sockets: Socket[] = [];
       while (sockets.length < many)
-        sockets.push(...(await Promise.all(Array.from({ length: 50 }, () => open(where, `/v1/runs/${id}/stream`, headers)))));
+        sockets.push(
+          ...(await Promise.all(Array.from({ length: 50 }, () => open(where, `/v1/runs/${id}/stream`, headers)))),
+        );
       return sockets;
     };
     // Once before, so that only what each stream needs is counted and not what the first ones make the process keep.

@@ -121,7 +121,9 @@ export class Place implements AsyncDisposable {
 
 /** The runners that left their names below a folder. */
 function runnersBelow(root: string): RunnerIdentity[] {
-  const names = readdirSync(root, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('/runner.json'));
+  const names = readdirSync(root, { recursive: true, encoding: 'utf8' }).filter((name) =>
+    name.endsWith('/runner.json'),
+  );
   return names.flatMap((name) => {
     try {
       const identity = JSON.parse(readFileSync(join(root, name), 'utf8')) as RunnerIdentity;

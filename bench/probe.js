@@ -15,7 +15,12 @@ process.on('message', (question) => {
   } else if (question?.probe === 'end') {
     delay.disable();
     const ms = (value) => Math.max(0, value / 1e6 - resolution);
-    process.send({ p50: ms(delay.percentile(50)), p99: ms(delay.percentile(99)), p999: ms(delay.percentile(99.9)), most: ms(delay.max) });
+    process.send({
+      p50: ms(delay.percentile(50)),
+      p99: ms(delay.percentile(99)),
+      p999: ms(delay.percentile(99.9)),
+      most: ms(delay.max),
+    });
   } else if (question?.probe === 'collect') {
     setFlagsFromString('--expose-gc');
     const collect = runInNewContext('gc');

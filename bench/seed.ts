@@ -55,8 +55,16 @@ export function openToFill(home: Home): Database.Database {
 export const copyId = (n: number): string => `00000000-0000-7000-8000-${n.toString(16).padStart(12, '0')}`;
 
 /** Copies the run `seed` made, `count` times; ids are those of `copyId`, from `first` on. `set` is SQL by column, with `n`. */
-export function copyRuns(sqlite: Database.Database, { run }: Seed, count: number, first: number, set: Record<string, string>): void {
-  const columns = (sqlite.pragma('table_info(runs)') as { name: string }[]).map(({ name }) => name).filter((name) => name !== 'key');
+export function copyRuns(
+  sqlite: Database.Database,
+  { run }: Seed,
+  count: number,
+  first: number,
+  set: Record<string, string>,
+): void {
+  const columns = (sqlite.pragma('table_info(runs)') as { name: string }[])
+    .map(({ name }) => name)
+    .filter((name) => name !== 'key');
   const values: Record<string, string> = { id: `printf('00000000-0000-7000-8000-%012x', n)`, ...set };
   sqlite
     .prepare(
@@ -71,7 +79,12 @@ export function copyRuns(sqlite: Database.Database, { run }: Seed, count: number
 export const sqlNow = `strftime('%Y-%m-%dT%H:%M:%fZ', 'now')`;
 
 /** Gives the run with this key `count` events of about 300 bytes, the last of them its end. */
-export function fillEvents(sqlite: Database.Database, { session }: Seed, run: { id: string; key: number }, count: number): void {
+export function fillEvents(
+  sqlite: Database.Database,
+  { session }: Seed,
+  run: { id: string; key: number },
+  count: number,
+): void {
   const event = (type: string, data: string, sequence = 'n') =>
     `'{"id":"' || ${sequence} || '","sequence":' || ${sequence} || ',"run_id":"${run.id}","session_id":"${session}","type":"${type}",` +
     `"source":"harness","created_at":"2026-01-01T00:00:00.000Z","data":${data}}'`;

@@ -17,7 +17,10 @@ if (major > 22 || (major === 22 && minor >= 22)) {
     process.exitCode = 1;
   }
 } else {
-  const candidates = [process.env.AGENTCTL_NODE, fileURLToPath(new URL('../node_modules/node/bin/node', import.meta.url))];
+  const candidates = [
+    process.env.AGENTCTL_NODE,
+    fileURLToPath(new URL('../node_modules/node/bin/node', import.meta.url)),
+  ];
   const node = candidates.find((path) => path && existsSync(path));
   if (node) {
     const child = spawn(node, [fileURLToPath(import.meta.url), ...process.argv.slice(2)], { stdio: 'inherit' });

@@ -1,6 +1,7 @@
 import { type Home, locate } from '../src/api/home.ts';
 import type { Client } from '../src/api/client.ts';
-import type { Connection, Environment, Need } from './connect.ts';
+import type { Connection, Need } from './connect.ts';
+import type { Environment } from './running.ts';
 import { Output, type OutputFlags, type Streams } from './output.ts';
 
 /** The options that every command has. */

@@ -1,6 +1,6 @@
 import { resolve } from 'node:path';
 
-const version = process.env.AGENTCTL_VERSION ?? (await import('./connect.ts')).packageVersion();
+const version = process.env.AGENTCTL_VERSION ?? (await import('./running.ts')).packageVersion();
 
 // The commonest question of scripts is answered before anything else is loaded.
 if (process.argv.length === 3 && (process.argv[2] === '--version' || process.argv[2] === '-V')) {

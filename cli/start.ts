@@ -5,7 +5,7 @@ import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { DaemonInfo, Home } from '../src/api/home.ts';
-import { type Environment, packageFolder, running } from './connect.ts';
+import { type Environment, packageFolder, running } from './running.ts';
 import { exit, Stop } from './exit.ts';
 import { clean } from './text.ts';
 
@@ -23,7 +23,8 @@ export async function startDaemon(env: Environment, home: Home, note: (text: str
     detached: true,
     stdio: ['ignore', 'pipe', file],
     cwd: home.state,
-    env: env as NodeJS.ProcessEnv,
+    // Started from inside a run, it must not count as part of that run, which would end it.
+    env: { ...env, AGENTCTL_RUN_ID: undefined, AGENTCTL_WORKSPACE: undefined } as NodeJS.ProcessEnv,
   });
   closeSync(file);
   const output = child.stdout as Readable;

@@ -4,7 +4,6 @@ import { IdempotencyKeyPattern } from '../src/api/common.ts';
 import type { Endpoint } from '../src/api/endpoint.ts';
 import { Fault } from '../src/api/error.ts';
 import type { App } from '../src/app.ts';
-import type { Principal } from '../src/access/access.ts';
 import type { Tx } from '../src/base/db.ts';
 import { crashPoint } from '../src/base/crash.ts';
 import { fingerprint, type StoredAnswer } from '../src/base/idempotency.ts';
@@ -22,6 +21,9 @@ export interface Context {
   /** Headers of the answer, beside those that follow from the contract. */
   headers: Record<string, string>;
 }
+
+/** Who calls, as the app knows it. */
+type Principal = ReturnType<App['access']['authenticate']>;
 
 type Streaming = { [Id in OperationId]: (typeof api)[Id] extends { stream: true } ? Id : never }[OperationId];
 type Effect<Id extends OperationId> = (typeof api)[Id]['route'] extends `GET ${string}` ? 'read' : 'write';
@@ -55,7 +57,10 @@ export function bind(server: FastifyInstance, app: App, handlers: Handlers): voi
       url,
       bodyLimit: endpoint.maxBytes ?? 1_048_576,
       onRequest: async (request) => {
-        request.principal = app.access.authenticate(request.headers.authorization, single(request, 'x-organization-id'));
+        request.principal = app.access.authenticate(
+          request.headers.authorization,
+          single(request, 'x-organization-id'),
+        );
         assertScope(request.principal, endpoint);
       },
       handler: endpoint.stream
@@ -73,15 +78,20 @@ function assertScope({ scopes }: Principal, { scope }: Endpoint): void {
 /** A header that may be given once. */
 function single(request: FastifyRequest, name: string): string | undefined {
   const values = request.raw.headersDistinct[name];
-  if (values && values.length > 1) throw new Fault('invalid_parameter', `The header ${name} is given twice.`, { param: name });
+  if (values && values.length > 1)
+    throw new Fault('invalid_parameter', `The header ${name} is given twice.`, { param: name });
   return values?.[0];
 }
 
-function readInput(endpoint: Endpoint, request: FastifyRequest): { path?: object; query?: Record<string, unknown>; body?: unknown } {
+function readInput(
+  endpoint: Endpoint,
+  request: FastifyRequest,
+): { path?: object; query?: Record<string, unknown>; body?: unknown } {
   const path: Record<string, string> = {};
   for (const [name, value] of Object.entries(request.params as Record<string, string>)) {
     path[name] = value.toLowerCase();
-    if (!uuid.test(path[name]!)) throw new Fault('not_found', `There is no ${name.replace(/_id$/, '')} ${value.slice(0, 64)}.`);
+    if (!uuid.test(path[name]!))
+      throw new Fault('not_found', `There is no ${name.replace(/_id$/, '')} ${value.slice(0, 64)}.`);
   }
   const query = endpoint.query && readQuery(endpoint.query, request.query as Record<string, unknown>);
   const given = request.body as Body | null | undefined;
@@ -118,7 +128,11 @@ async function answer(
   if (endpoint.effect === 'read') {
     reply.raw.once('close', () => gone.abort());
     const body = await handler(input, context);
-    return reply.headers(headers).code(endpoint.status).type('application/json; charset=utf-8').send(JSON.stringify(body));
+    return reply
+      .headers(headers)
+      .code(endpoint.status)
+      .type('application/json; charset=utf-8')
+      .send(JSON.stringify(body));
   }
 
   const key = readKey(request);
@@ -169,8 +183,10 @@ function readKey(request: FastifyRequest): string | undefined {
 function locate(endpoint: Endpoint, request: FastifyRequest, body: unknown): Record<string, string> {
   const { id } = (body ?? {}) as { id?: string };
   if (id === undefined) return {};
-  if ((endpoint.reply as { title?: string } | undefined)?.title === 'Operation') return { location: `/v1/operations/${id}` };
-  if (endpoint.status === 201 || endpoint.path === '/v1/runs') return { location: `${request.url.split('?')[0]}/${id}` };
+  if ((endpoint.reply as { title?: string } | undefined)?.title === 'Operation')
+    return { location: `/v1/operations/${id}` };
+  if (endpoint.status === 201 || endpoint.path === '/v1/runs')
+    return { location: `${request.url.split('?')[0]}/${id}` };
   return {};
 }
 

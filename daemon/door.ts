@@ -24,7 +24,10 @@ export function guardDoor(app: FastifyInstance, { hosts, origins }: Door): void 
     const host = given.length === 1 ? given[0]!.toLowerCase() : '';
     const name = host.replace(/:\d{1,5}$/, '');
     if (!ours.has(name) || !raw.url?.startsWith('/'))
-      throw new Fault('host_not_allowed', 'This daemon answers to loopback names only; others are set in server.hosts.');
+      throw new Fault(
+        'host_not_allowed',
+        'This daemon answers to loopback names only; others are set in server.hosts.',
+      );
 
     const origin = raw.headersDistinct.origin;
     const site = raw.headersDistinct['sec-fetch-site'];
@@ -44,7 +47,10 @@ export function guardDoor(app: FastifyInstance, { hosts, origins }: Door): void 
       (origin && !(origin.length === 1 && origin[0] === `http://${host}`)) ||
       site?.some((value) => value === 'cross-site' || value === 'same-site')
     )
-      throw new Fault('origin_not_allowed', 'Web pages of other origins may not call this daemon; they are set in server.origins.');
+      throw new Fault(
+        'origin_not_allowed',
+        'Web pages of other origins may not call this daemon; they are set in server.origins.',
+      );
     return undefined;
   });
 }

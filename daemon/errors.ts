@@ -18,7 +18,9 @@ function toFault(error: unknown, request: FastifyRequest): Fault {
   switch (code) {
     case 'FST_ERR_CTP_BODY_TOO_LARGE': {
       const max = request.routeOptions.bodyLimit;
-      return new Fault('payload_too_large', `The body is over the limit of ${max} bytes.`, { details: { max_bytes: max } });
+      return new Fault('payload_too_large', `The body is over the limit of ${max} bytes.`, {
+        details: { max_bytes: max },
+      });
     }
     case 'FST_ERR_CTP_INVALID_MEDIA_TYPE':
       return new Fault('unsupported_media_type', 'Send the body as Content-Type: application/json.');
@@ -29,7 +31,9 @@ function toFault(error: unknown, request: FastifyRequest): Fault {
     case 'FST_ERR_BAD_URL':
       return new Fault('route_not_found', `This is no address: ${message}`);
     default:
-      return new Fault('internal_error', 'This failed inside agentctl. Its log has the request id and says more.', { cause: error });
+      return new Fault('internal_error', 'This failed inside agentctl. Its log has the request id and says more.', {
+        cause: error,
+      });
   }
 }
 
@@ -48,10 +52,13 @@ export function handleErrors(app: FastifyInstance): void {
   app.setNotFoundHandler((request, reply) => {
     const [path = ''] = request.url.split('?');
     const allowed = patterns.filter((pattern) => pattern.path.test(path)).map(({ method }) => method);
-    if (allowed.length === 0) return sendFault(reply, new Fault('route_not_found', `There is nothing at ${request.method} ${path}.`));
+    if (allowed.length === 0)
+      return sendFault(reply, new Fault('route_not_found', `There is nothing at ${request.method} ${path}.`));
     return sendFault(
       reply,
-      new Fault('method_not_allowed', `${path} does not take ${request.method}.`, { headers: { allow: allowed.join(', ') } }),
+      new Fault('method_not_allowed', `${path} does not take ${request.method}.`, {
+        headers: { allow: allowed.join(', ') },
+      }),
     );
   });
 }

@@ -1,7 +1,11 @@
 import { Fault } from '../src/api/error.ts';
 
 /** A comma list of words that must be known ones. Throws `invalid_parameter`. */
-export function readList<Word extends string>(name: string, value: string | undefined, known: readonly Word[]): Word[] | undefined {
+export function readList<Word extends string>(
+  name: string,
+  value: string | undefined,
+  known: readonly Word[],
+): Word[] | undefined {
   if (value === undefined) return undefined;
   const words = value.split(',');
   for (const word of words)

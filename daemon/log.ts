@@ -6,7 +6,10 @@ import type { Config } from '../src/base/config.ts';
 import { redacted } from '../src/base/log.ts';
 
 /** The daemon's log: JSON lines in a file that is rotated by size; nothing secret in it. In a terminal, warnings are shown too. */
-export function openLog(path: string, { level, max_megabytes, keep }: Config['log']): { log: Logger; close(): Promise<void> } {
+export function openLog(
+  path: string,
+  { level, max_megabytes, keep }: Config['log'],
+): { log: Logger; close(): Promise<void> } {
   const file = createStream((_time, index) => (index === undefined ? basename(path) : `${basename(path)}.${index}`), {
     path: dirname(path),
     size: `${max_megabytes}M`,

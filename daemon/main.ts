@@ -53,7 +53,10 @@ async function serve(): Promise<void> {
   const listening = await listen(server, port, socketIn(home.runtime)).catch(async (error: NodeJS.ErrnoException) => {
     await app.close();
     if (error.code === 'EADDRINUSE')
-      throw new StartError(`Port ${port} on 127.0.0.1 is taken. Set AGENTCTL_PORT or server.port to another one, or to 0 for a free one.`, 7);
+      throw new StartError(
+        `Port ${port} on 127.0.0.1 is taken. Set AGENTCTL_PORT or server.port to another one, or to 0 for a free one.`,
+        7,
+      );
     throw error;
   });
 

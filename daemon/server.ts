@@ -39,7 +39,10 @@ export async function createServer(app: App, loggerInstance?: FastifyBaseLogger)
     http: httpOptions,
     clientErrorHandler(error, socket) {
       if (!socket.writable) return socket.destroy();
-      const code = (error as NodeJS.ErrnoException).code === 'HPE_HEADER_OVERFLOW' ? '431 Request Header Fields Too Large' : '400 Bad Request';
+      const code =
+        (error as NodeJS.ErrnoException).code === 'HPE_HEADER_OVERFLOW'
+          ? '431 Request Header Fields Too Large'
+          : '400 Bad Request';
       const body = JSON.stringify({
         error: {
           code: 'invalid_request',

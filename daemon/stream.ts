@@ -128,6 +128,8 @@ function readCursor(request: FastifyRequest, after: string | undefined): number 
   const given = request.raw.headersDistinct['last-event-id'];
   const [value = '0'] = given ?? [after];
   if ((given && given.length > 1) || !/^[0-9]+$/.test(value))
-    throw new Fault('invalid_cursor', 'A stream cursor is a sequence: digits only.', { param: given ? 'Last-Event-ID' : 'after' });
+    throw new Fault('invalid_cursor', 'A stream cursor is a sequence: digits only.', {
+      param: given ? 'Last-Event-ID' : 'after',
+    });
   return Math.min(Number(value), Number.MAX_SAFE_INTEGER);
 }

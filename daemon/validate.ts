@@ -18,7 +18,8 @@ const maxErrors = 20;
 
 const say = ({ keyword, params, message }: ErrorObject): string => {
   if (keyword === 'additionalProperties') return `there is no field "${String(params.additionalProperty)}"`;
-  if (keyword === 'enum') return `must be one of ${(params.allowedValues as unknown[]).map((value) => JSON.stringify(value)).join(', ')}`;
+  if (keyword === 'enum')
+    return `must be one of ${(params.allowedValues as unknown[]).map((value) => JSON.stringify(value)).join(', ')}`;
   return message ?? 'is not valid';
 };
 
@@ -26,12 +27,18 @@ const say = ({ keyword, params, message }: ErrorObject): string => {
 export function checkBody(schema: TSchema, body: unknown): void {
   const validate = validator(schema);
   if (validate(body)) return;
-  const errors = (validate.errors ?? []).slice(0, maxErrors).map((error) => ({ path: error.instancePath, message: say(error) }));
+  const errors = (validate.errors ?? [])
+    .slice(0, maxErrors)
+    .map((error) => ({ path: error.instancePath, message: say(error) }));
   const [first] = errors;
-  throw new Fault('invalid_request', `The body is not valid: ${first?.path ? `${first.path} ` : ''}${first?.message}.`, {
-    ...(first?.path ? { param: first.path.slice(1).replaceAll('/', '.') } : {}),
-    details: { errors },
-  });
+  throw new Fault(
+    'invalid_request',
+    `The body is not valid: ${first?.path ? `${first.path} ` : ''}${first?.message}.`,
+    {
+      ...(first?.path ? { param: first.path.slice(1).replaceAll('/', '.') } : {}),
+      details: { errors },
+    },
+  );
 }
 
 interface Property {
@@ -45,11 +52,14 @@ interface Property {
  */
 export function readQuery(schema: TSchema, given: Record<string, unknown>): Record<string, unknown> {
   const query: Record<string, unknown> = {};
-  for (const [name, property] of Object.entries((schema as { properties?: Record<string, Property> }).properties ?? {})) {
+  for (const [name, property] of Object.entries(
+    (schema as { properties?: Record<string, Property> }).properties ?? {},
+  )) {
     const value = given[name];
     if (value === undefined) {
       if (property.default !== undefined) query[name] = property.default;
-    } else if (property.type === 'integer' && typeof value === 'string' && /^-?\d{1,15}$/.test(value)) query[name] = Number(value);
+    } else if (property.type === 'integer' && typeof value === 'string' && /^-?\d{1,15}$/.test(value))
+      query[name] = Number(value);
     else if (property.type === 'boolean' && (value === 'true' || value === 'false')) query[name] = value === 'true';
     else query[name] = value;
   }

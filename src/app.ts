@@ -1,9 +1,8 @@
 import { mkdirSync, statSync } from 'node:fs';
-import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Home } from './api/home.ts';
 import { createAccess } from './access/access.ts';
 import { openSessionToken } from './access/session-token.ts';
+import type { Home } from './api/home.ts';
 import type { Clock } from './base/clock.ts';
 import { type Config, harnessEnvironment } from './base/config.ts';
 import { openDb } from './base/db.ts';
@@ -15,13 +14,8 @@ import { createRegistry } from './harness/registry.ts';
 import { createInputs } from './inputs/inputs.ts';
 import { createOperations } from './operations/operations.ts';
 import { createProjects } from './projects/projects.ts';
-import { endRun, tracesIn } from './runner/ending.ts';
 import { createLocalExecutor } from './runner/local.ts';
-import { createIngest } from './runs/ingest.ts';
-import { createRetention } from './runs/retention.ts';
-import { createRuns } from './runs/runs.ts';
-import { createStore } from './runs/store.ts';
-import { createSupervisor, type Supervisor } from './runs/supervisor.ts';
+import { createEngine, type Engine } from './runs/engine.ts';
 import { createSessions } from './sessions/sessions.ts';
 import { createWorkspaces } from './workspaces/workspaces.ts';
 
@@ -47,20 +41,19 @@ export function privateFolder(path: string): void {
 export function createApp({ home, config, clock, log, env, runner }: Needs) {
   for (const folder of [home.data, home.state]) privateFolder(folder);
   const db = openDb(join(home.data, 'agentctl.db'), join(packageRoot, 'src/schema'));
-  const folderOf = (run: string) => join(home.data, 'runs', run);
 
   const idempotency = createIdempotency({ db, clock });
-  const access = createAccess({ db, clock, token: openSessionToken(home.token, clock) });
   const events = createEvents({ db });
   const operations = createOperations({ db, clock, log });
+  const access = createAccess({ db, clock, token: openSessionToken(home.token, clock) });
   const registry = createRegistry({ rows: config.harnesses, env });
+
   const sessions = createSessions({ db, clock });
   const inputs = createInputs({ db, clock });
-  const store = createStore(db);
-  // Rooms on one floor do not know each other: what one must set going in another is handed in here.
-  let supervisor: Supervisor | undefined;
-  const supervise = () => {
-    supervisor?.loop.wake();
+  // Rooms below the engine set it going, or ask it: what they must know of it is handed in here.
+  let engine: Engine | undefined;
+  const changed = () => {
+    engine?.supervisor.loop.wake();
     operations.loop.wake();
   };
   const workspaces = createWorkspaces({
@@ -70,49 +63,17 @@ export function createApp({ home, config, clock, log, env, runner }: Needs) {
     env,
     folder: home.data,
     forbidden: [home.data, home.state],
-    changed: supervise,
+    changed,
   });
   const projects = createProjects({
     db,
     clock,
     operations,
-    hasOpenRuns: (project) => store.hasOpen('project_id', project),
+    hasOpenRuns: (project) => engine?.hasOpen(project) ?? true,
     async purge(project) {
-      for (let runs; (runs = store.ofProject(project, 50)).length > 0; ) {
-        for (const { id, key, last_sequence } of runs) {
-          while (db.write(() => events.trim(key, last_sequence + 1, 5_000)) > 0) await new Promise(setImmediate);
-          await rm(folderOf(id), { recursive: true, force: true });
-          db.write(() => store.remove(id));
-        }
-      }
+      await engine?.purge(project);
       await workspaces.purge(project);
     },
-  });
-  const runs = createRuns({
-    clock,
-    config,
-    store,
-    events,
-    registry,
-    projects,
-    workspaces,
-    sessions,
-    inputs,
-    supervise,
-    tell: (...told) => supervisor?.tell(...told),
-  });
-  const ingest = createIngest({
-    db,
-    clock,
-    log,
-    store,
-    runs,
-    workspaces,
-    sessions,
-    inputs,
-    folderOf,
-    ended: (run) => supervisor?.ended(run),
-    damaged: (run, error) => supervisor?.damaged(run, error),
   });
   const executor = createLocalExecutor({
     clock,
@@ -121,25 +82,25 @@ export function createApp({ home, config, clock, log, env, runner }: Needs) {
     log: join(home.state, 'runners.log'),
     env: harnessEnvironment(env),
   });
-  supervisor = createSupervisor({
+
+  engine = createEngine({
     db,
     clock,
     log,
     config,
-    store,
-    runs,
+    idempotency,
+    events,
     registry,
+    projects,
     workspaces,
     sessions,
     inputs,
     executor,
-    ingest,
-    folderOf,
-    sessionFolderOf: (session) => join(home.data, 'sessions', session),
-    sweep: async (run, folder) => void (await endRun(tracesIn(folder, run), 0, clock)),
+    changed,
+    folder: home.data,
   });
-  const retention = createRetention({ db, clock, log, config, store, events, idempotency });
-  const loops = [supervisor.loop, operations.loop, retention.loop];
+  const { runs, supervisor } = engine;
+  const loops = [...engine.loops, operations.loop];
 
   return {
     db,
@@ -164,21 +125,16 @@ export function createApp({ home, config, clock, log, env, runner }: Needs) {
 
     /** Resolves when nothing is due. */
     async settle(): Promise<void> {
-      for (;;) {
-        await Promise.all(loops.map((loop) => loop.settle()));
-        await operations.settle();
-        await supervisor.settle();
-        if (ingest.idle()) return;
-        await new Promise(setImmediate);
-      }
+      for (const work of [...loops, operations, engine]) await work.settle();
+      // What was settled last may have set the first going again.
+      for (const work of [...loops, operations, engine]) await work.settle();
     },
 
     /** Ends the loops and lets go of the runners, which go on; closes the database. */
     async close(): Promise<void> {
       supervisor.close();
       await Promise.all(loops.map((loop) => loop.stop()));
-      await operations.settle();
-      await supervisor.settle();
+      for (const work of [operations, engine]) await work.settle();
       db.close();
     },
   };

@@ -22,11 +22,13 @@ const store = sqlite.transaction((rows: [number, number, string, string][]) => {
 });
 
 const runs = ids.map((id, run) =>
-  readSpool(join(folder, id, runFiles.spool), 0, Number.MAX_SAFE_INTEGER).map(({ text }, index): [number, number, string, string] => {
-    const sequence = index + 1;
-    const head = `{"id":"${sequence}","sequence":${sequence},"run_id":"${id}","session_id":"${session}",`;
-    return [run, sequence, text.slice(9, text.indexOf('"', 9)), head + text.slice(1)];
-  }),
+  readSpool(join(folder, id, runFiles.spool), 0, Number.MAX_SAFE_INTEGER).map(
+    ({ text }, index): [number, number, string, string] => {
+      const sequence = index + 1;
+      const head = `{"id":"${sequence}","sequence":${sequence},"run_id":"${id}","session_id":"${session}",`;
+      return [run, sequence, text.slice(9, text.indexOf('"', 9)), head + text.slice(1)];
+    },
+  ),
 );
 
 const began = now();

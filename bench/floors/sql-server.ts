@@ -32,20 +32,37 @@ const toRun = (row: Record<string, unknown>) => {
 const find = sqlite.prepare('SELECT * FROM runs WHERE id = ?');
 const list = sqlite.prepare('SELECT * FROM runs WHERE organization_id = ? ORDER BY key DESC LIMIT ?');
 server.get<{ Params: { id: string } }>('/v1/runs/:id', async ({ params }, reply) =>
-  reply.type('application/json; charset=utf-8').send(JSON.stringify(toRun(find.get(params.id) as Record<string, unknown>))),
+  reply
+    .type('application/json; charset=utf-8')
+    .send(JSON.stringify(toRun(find.get(params.id) as Record<string, unknown>))),
 );
 server.get<{ Querystring: { limit: string } }>('/v1/runs', async ({ query }, reply) => {
   const limit = Number(query.limit);
   const rows = list.all(organization, limit + 1) as Record<string, unknown>[];
-  const page = { data: rows.slice(0, limit).map(toRun), next_cursor: rows.length > limit ? String(rows[limit]!.key) : null };
+  const page = {
+    data: rows.slice(0, limit).map(toRun),
+    next_cursor: rows.length > limit ? String(rows[limit]!.key) : null,
+  };
   return reply.type('application/json; charset=utf-8').send(JSON.stringify(page));
 });
 
-const columns = ['id', 'organization_id', 'name', 'description', 'persistence', 'status', 'archived', 'archived_at', 'delete_after'];
+const columns = [
+  'id',
+  'organization_id',
+  'name',
+  'description',
+  'persistence',
+  'status',
+  'archived',
+  'archived_at',
+  'delete_after',
+];
 const insert = sqlite.prepare(
   `INSERT INTO projects (${columns.join(', ')}, metadata, created_at, updated_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 );
-const known = sqlite.prepare('SELECT fingerprint, status, headers, body FROM idempotency WHERE organization_id = ? AND key = ?');
+const known = sqlite.prepare(
+  'SELECT fingerprint, status, headers, body FROM idempotency WHERE organization_id = ? AND key = ?',
+);
 const remember = sqlite.prepare(
   `INSERT INTO idempotency (organization_id, key, fingerprint, resource_id, status, headers, body, created_at)
    VALUES (?, ?, ?, ?, 201, '{}', ?, ?)`,
@@ -76,7 +93,14 @@ server.post<{ Body: { name: string } }>('/v1/projects', async (request, reply) =
   const body = JSON.stringify(project);
   insert.run(id, organization, name, null, 'persistent', 'active', 0, null, null, '{}', at, at);
   if (key && !seen)
-    remember.run(organization, key, createHash('sha256').update(`POST ${request.url} ${name}`).digest('base64url'), id, body, at);
+    remember.run(
+      organization,
+      key,
+      createHash('sha256').update(`POST ${request.url} ${name}`).digest('base64url'),
+      id,
+      body,
+      at,
+    );
   commit.run();
   return reply.code(201).type('application/json; charset=utf-8').send(body);
 });

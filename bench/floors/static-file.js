@@ -4,7 +4,10 @@ import { createServer } from 'node:http';
 
 const [path] = process.argv.slice(2);
 const server = createServer((_request, response) => {
-  response.writeHead(200, { 'content-type': 'text/event-stream; charset=utf-8', 'content-length': statSync(path).size });
+  response.writeHead(200, {
+    'content-type': 'text/event-stream; charset=utf-8',
+    'content-length': statSync(path).size,
+  });
   createReadStream(path).pipe(response);
 });
 server.listen(0, '127.0.0.1', () => process.send({ url: `http://127.0.0.1:${server.address().port}` }));

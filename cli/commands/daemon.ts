@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { DaemonInfo } from '../../src/api/home.ts';
-import { health, packageFolder, readInfo, running } from '../connect.ts';
+import { health, packageFolder, readInfo, running } from '../running.ts';
 import type { Context } from '../context.ts';
 import { exit, Stop } from '../exit.ts';
 import { plural } from '../words.ts';

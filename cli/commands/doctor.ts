@@ -3,7 +3,7 @@ import { accessSync, constants, existsSync, statfsSync, statSync } from 'node:fs
 import { createServer } from 'node:net';
 import { dirname } from 'node:path';
 import { promisify } from 'node:util';
-import { health, running, sessionToken } from '../connect.ts';
+import { health, running, sessionToken } from '../running.ts';
 import type { Context } from '../context.ts';
 import { exit } from '../exit.ts';
 import { cleanLine } from '../text.ts';

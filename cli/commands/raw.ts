@@ -1,5 +1,5 @@
 import { failureOf } from '../../src/api/client.ts';
-import { sessionToken } from '../connect.ts';
+import { sessionToken } from '../running.ts';
 import type { Context } from '../context.ts';
 import { exit, Stop } from '../exit.ts';
 

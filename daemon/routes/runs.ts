@@ -34,7 +34,9 @@ export const runRoutes = ({ runs, events, inputs, idempotency, supervisor }: App
 
   createRun({ body }, { principal, tx }) {
     if (supervisor.draining())
-      throw new Fault('unavailable', 'The daemon is shutting down and takes no new runs.', { headers: { 'retry-after': '10' } });
+      throw new Fault('unavailable', 'The daemon is shutting down and takes no new runs.', {
+        headers: { 'retry-after': '10' },
+      });
     return runs.create(tx, principal.organization_id, body);
   },
   getRun: ({ path }, { principal }) => runs.get(principal.organization_id, path.run_id),
@@ -53,6 +55,10 @@ export const runRoutes = ({ runs, events, inputs, idempotency, supervisor }: App
   listInputRequests({ query }, { principal, paging }) {
     const status = readList('status', query.status, inputStatuses);
     const { run_id } = query;
-    return inputs.list(principal.organization_id, { ...(status ? { status } : {}), ...(run_id ? { run_id } : {}) }, paging());
+    return inputs.list(
+      principal.organization_id,
+      { ...(status ? { status } : {}), ...(run_id ? { run_id } : {}) },
+      paging(),
+    );
   },
 });

@@ -44,7 +44,10 @@ export function createAccess({ db, clock, token }: { db: Db; clock: Clock; token
     const [only, ...others] = memberships;
     if (!only) throw new Fault('organization_forbidden', 'You are not a member of any organization.');
     if (others.length > 0)
-      throw new Fault('organization_required', 'You are a member of several organizations: name one in X-Organization-Id.');
+      throw new Fault(
+        'organization_required',
+        'You are a member of several organizations: name one in X-Organization-Id.',
+      );
     return only.organization_id;
   };
 

@@ -27,7 +27,8 @@ export const createStore = (db: Db) => ({
     ),
   setting: (name: string): string | undefined =>
     db.get<{ value: string }>('SELECT value FROM settings WHERE name = ?', [name])?.value,
-  set: (name: string, value: string) => db.run('INSERT OR REPLACE INTO settings (name, value) VALUES (?, ?)', [name, value]),
+  set: (name: string, value: string) =>
+    db.run('INSERT OR REPLACE INTO settings (name, value) VALUES (?, ?)', [name, value]),
   found(user: User, organization: Organization, now: string) {
     db.run('INSERT INTO users (id, name, created_at, updated_at) VALUES (?, ?, ?, ?)', [user.id, user.name, now, now]);
     db.run('INSERT INTO organizations (id, name, credit_policy, created_at, updated_at) VALUES (?, ?, ?, ?, ?)', [
@@ -37,6 +38,10 @@ export const createStore = (db: Db) => ({
       now,
       now,
     ]);
-    db.run('INSERT INTO memberships (user_id, organization_id, role) VALUES (?, ?, ?)', [user.id, organization.id, 'owner']);
+    db.run('INSERT INTO memberships (user_id, organization_id, role) VALUES (?, ?, ?)', [
+      user.id,
+      organization.id,
+      'owner',
+    ]);
   },
 });

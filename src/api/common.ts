@@ -7,6 +7,7 @@ export const Time = Type.String({ format: 'date-time' });
 /** A count of micro-US-dollars as a string. */
 export const Money = Type.String({ pattern: '^(0|[1-9][0-9]{0,17})$' });
 
+/** The same, or null: absent values are null, not missing. */
 export const nullable = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()]);
 
 /** A schema that stands under its own name in the OpenAPI document. */

@@ -42,15 +42,17 @@ export interface Endpoint {
 }
 
 /** `row('GET /v1/projects', { … })`: an endpoint whose types are kept for handlers and client. */
-export function row<const Route extends `${Method} /${string}`, const E extends Omit<Endpoint, 'method' | 'path' | 'effect'>>(
-  route: Route,
-  rest: E,
-): E & { route: Route } & Endpoint {
+export function row<
+  const Route extends `${Method} /${string}`,
+  const E extends Omit<Endpoint, 'method' | 'path' | 'effect'>,
+>(route: Route, rest: E): E & { route: Route } & Endpoint {
   const [method, path] = route.split(' ') as [Method, string];
   return { ...rest, route, method, path, effect: method === 'GET' ? 'read' : 'write' };
 }
 
-type Parameters<Path extends string> = Path extends `${string}{${infer Name}}${infer Rest}` ? Name | Parameters<Rest> : never;
+type Parameters<Path extends string> = Path extends `${string}{${infer Name}}${infer Rest}`
+  ? Name | Parameters<Rest>
+  : never;
 
 /** What a handler is given and what a client's caller gives: path parameters, query and body, as the row has them. */
 export type Input<E> = (E extends { route: infer R extends string }

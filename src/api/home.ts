@@ -21,6 +21,7 @@ export interface Home {
 
 type Environment = Record<string, string | undefined>;
 
+/** Where everything lies for a process with this environment. */
 export function locate(env: Environment): Home {
   const own = env.AGENTCTL_HOME;
   const user = env.HOME || homedir();
@@ -28,7 +29,11 @@ export function locate(env: Environment): Home {
   const config = own ? own : xdg('XDG_CONFIG_HOME', '.config');
   const data = own ? join(own, 'data') : xdg('XDG_DATA_HOME', '.local/share');
   const state = own ? join(own, 'state') : xdg('XDG_STATE_HOME', '.local/state');
-  const runtime = own ? join(own, 'run') : env.XDG_RUNTIME_DIR ? join(env.XDG_RUNTIME_DIR, 'agentctl') : join(state, 'run');
+  const runtime = own
+    ? join(own, 'run')
+    : env.XDG_RUNTIME_DIR
+      ? join(env.XDG_RUNTIME_DIR, 'agentctl')
+      : join(state, 'run');
   return {
     home: own ?? data,
     config: join(config, 'config.toml'),

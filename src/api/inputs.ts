@@ -31,6 +31,19 @@ export const InputRequest = named(
 );
 export type InputRequest = Static<typeof InputRequest>;
 
+/** An input request as the runner knows it; the daemon adds what makes it a resource. */
+export type InputDraft = Pick<
+  InputRequest,
+  'id' | 'kind' | 'title' | 'message' | 'tool_call_id' | 'options' | 'allow_text' | 'schema' | 'expires_at'
+>;
+
+/** How a person answered. */
+export type InputAnswer =
+  | { option_id: string }
+  | { text: string }
+  | { content: Record<string, unknown> }
+  | { cancel: true };
+
 export const RunInput = input('RunInput', {
   request_id: Type.Optional(Uuid),
   option_id: Type.Optional(Type.String({ maxLength: 1024 })),

@@ -41,7 +41,11 @@ export function openApi(): Json {
     components: {
       securitySchemes: {
         ApiKeyAuth: { type: 'http', scheme: 'bearer', description: 'An API key, in Authorization: Bearer.' },
-        DashboardSession: { type: 'http', scheme: 'bearer', description: 'The local session: what `agentctl auth token` prints.' },
+        DashboardSession: {
+          type: 'http',
+          scheme: 'bearer',
+          description: 'The local session: what `agentctl auth token` prints.',
+        },
         CustomerOAuth: {
           type: 'oauth2',
           description: 'A JWT access token of a configured issuer.',
@@ -66,7 +70,9 @@ function describe(operationId: string, endpoint: Endpoint, write: (schema: unkno
     required: true,
     schema: { type: 'string', format: 'uuid' },
   }));
-  for (const [name, schema] of Object.entries((query as { properties?: Record<string, TSchema> } | undefined)?.properties ?? {})) {
+  for (const [name, schema] of Object.entries(
+    (query as { properties?: Record<string, TSchema> } | undefined)?.properties ?? {},
+  )) {
     const { description, ...rest } = write(schema) as Json;
     parameters.push({ name, in: 'query', required: false, ...(description ? { description } : {}), schema: rest });
   }

@@ -14,7 +14,10 @@ export const Operation = named(
     status: Type.Enum([...operationStatuses]),
     resource: nullable(Type.Object({ type: Type.String(), id: Uuid }, { additionalProperties: false })),
     progress: nullable(
-      Type.Object({ done: Type.Integer(), total: nullable(Type.Integer()), unit: Type.String() }, { additionalProperties: false }),
+      Type.Object(
+        { done: Type.Integer(), total: nullable(Type.Integer()), unit: Type.String() },
+        { additionalProperties: false },
+      ),
     ),
     result: nullable(Type.Record(Type.String(), Type.Unknown())),
     error: nullable(ResourceError),

@@ -1,5 +1,17 @@
 import { Type, type Static } from 'typebox';
-import { input, Metadata, Money, named, nullable, paging, resource, ResourceError, Time, timeRange, Uuid } from './common.ts';
+import {
+  input,
+  Metadata,
+  Money,
+  named,
+  nullable,
+  paging,
+  resource,
+  ResourceError,
+  Time,
+  timeRange,
+  Uuid,
+} from './common.ts';
 import { InputRequest } from './inputs.ts';
 import { Usage } from './usage.ts';
 
@@ -17,6 +29,7 @@ export type RunStatus = (typeof runStatuses)[number];
 /** The statuses that a run never leaves. */
 export const terminalStatuses = ['completed', 'failed', 'cancelled'] as const;
 export type TerminalStatus = (typeof terminalStatuses)[number];
+/** Whether a run of this status will never change again. */
 export const isTerminal = (status: RunStatus): status is TerminalStatus =>
   (terminalStatuses as readonly string[]).includes(status);
 
@@ -90,7 +103,10 @@ export type Isolation = Static<typeof Isolation>;
 /** Nothing is enforced: the run can do whatever the account can. */
 export const noIsolation: Isolation = { level: 'none', filesystem_enforced: false, network_enforced: false };
 
-export const CheckpointIds = Type.Object({ before: nullable(Uuid), after: nullable(Uuid) }, { additionalProperties: false });
+export const CheckpointIds = Type.Object(
+  { before: nullable(Uuid), after: nullable(Uuid) },
+  { additionalProperties: false },
+);
 
 export const Run = named(
   'Run',

@@ -15,7 +15,10 @@ export const Me = named('Me', {
     },
     { additionalProperties: false },
   ),
-  organization: Type.Object({ id: Uuid, name: Type.String(), credit_policy: Type.Enum(['unlimited', 'prepaid']) }, { additionalProperties: false }),
+  organization: Type.Object(
+    { id: Uuid, name: Type.String(), credit_policy: Type.Enum(['unlimited', 'prepaid']) },
+    { additionalProperties: false },
+  ),
   memberships: Type.Array(
     Type.Object({ organization_id: Uuid, name: Type.String(), role: Type.String() }, { additionalProperties: false }),
   ),

@@ -67,6 +67,11 @@ export type WorkspacePatch = Static<typeof WorkspacePatch>;
 
 export const WorkspaceDelete = Type.Object({
   after_seconds: Type.Optional(
-    Type.Integer({ minimum: 0, maximum: 31_536_000, default: 86_400, description: 'How long one may change one’s mind.' }),
+    Type.Integer({
+      minimum: 0,
+      maximum: 31_536_000,
+      default: 86_400,
+      description: 'How long one may change one’s mind.',
+    }),
   ),
 });

@@ -10,26 +10,68 @@ export const ConfigSchema = Type.Object(
     server: Type.Object(
       {
         port: Type.Integer({ minimum: 0, maximum: 65_535, default: 4788, description: '0 takes a free one.' }),
-        hosts: Type.Array(Type.String(), { default: [], description: 'Host names to answer to, besides the loopback ones.' }),
-        origins: Type.Array(Type.String(), { default: [], description: 'Web origins that may call, with CORS headers.' }),
-        max_streams: Type.Integer({ minimum: 1, default: 2_048, description: 'Event streams that may be open at once.' }),
+        hosts: Type.Array(Type.String(), {
+          default: [],
+          description: 'Host names to answer to, besides the loopback ones.',
+        }),
+        origins: Type.Array(Type.String(), {
+          default: [],
+          description: 'Web origins that may call, with CORS headers.',
+        }),
+        max_streams: Type.Integer({
+          minimum: 1,
+          default: 2_048,
+          description: 'Event streams that may be open at once.',
+        }),
       },
       { additionalProperties: false, default: {} },
     ),
     runs: Type.Object(
       {
-        max_parallel: Type.Integer({ minimum: 1, maximum: 1_000, default: 16, description: 'Runs at work at once; more wait.' }),
-        timeout_seconds: Type.Integer({ minimum: 1, maximum: 604_800, default: 86_400, description: 'For a run that names no limit.' }),
-        max_output_bytes: Type.Integer({ minimum: 1_048_576, default: 268_435_456, description: 'Output after which a run is failed.' }),
-        grace_seconds: Type.Number({ minimum: 0, maximum: 600, default: 10, description: 'Between SIGTERM and SIGKILL.' }),
-        warm_runners: Type.Integer({ minimum: 0, maximum: 16, default: 1, description: 'Idle processes kept ready for the next run.' }),
+        max_parallel: Type.Integer({
+          minimum: 1,
+          maximum: 1_000,
+          default: 16,
+          description: 'Runs at work at once; more wait.',
+        }),
+        timeout_seconds: Type.Integer({
+          minimum: 1,
+          maximum: 604_800,
+          default: 86_400,
+          description: 'For a run that names no limit.',
+        }),
+        max_output_bytes: Type.Integer({
+          minimum: 1_048_576,
+          default: 268_435_456,
+          description: 'Output after which a run is failed.',
+        }),
+        grace_seconds: Type.Number({
+          minimum: 0,
+          maximum: 600,
+          default: 10,
+          description: 'Between SIGTERM and SIGKILL.',
+        }),
+        warm_runners: Type.Integer({
+          minimum: 0,
+          maximum: 16,
+          default: 1,
+          description: 'Idle processes kept ready for the next run.',
+        }),
       },
       { additionalProperties: false, default: {} },
     ),
     events: Type.Object(
       {
-        retention_days: Type.Number({ exclusiveMinimum: 0, default: 30, description: 'How long a finished run’s detailed history stays.' }),
-        max_per_run: Type.Integer({ minimum: 100, default: 1_000_000, description: 'Events kept per run; the oldest go first.' }),
+        retention_days: Type.Number({
+          exclusiveMinimum: 0,
+          default: 30,
+          description: 'How long a finished run’s detailed history stays.',
+        }),
+        max_per_run: Type.Integer({
+          minimum: 100,
+          default: 1_000_000,
+          description: 'Events kept per run; the oldest go first.',
+        }),
       },
       { additionalProperties: false, default: {} },
     ),
@@ -55,9 +97,16 @@ export const ConfigSchema = Type.Object(
       Type.Object(
         {
           name: Type.Optional(Type.String()),
-          command: Type.Optional(Type.Array(Type.String(), { minItems: 1, description: 'argv of a program that speaks ACP on standard input and output.' })),
+          command: Type.Optional(
+            Type.Array(Type.String(), {
+              minItems: 1,
+              description: 'argv of a program that speaks ACP on standard input and output.',
+            }),
+          ),
           env: Type.Optional(Type.Record(Type.String(), Type.String())),
-          pass_env: Type.Optional(Type.Array(Type.String(), { description: 'Variables of the daemon’s own environment to pass on.' })),
+          pass_env: Type.Optional(
+            Type.Array(Type.String(), { description: 'Variables of the daemon’s own environment to pass on.' }),
+          ),
           files: Type.Optional(Type.Record(Type.String(), Type.String())),
           auth_method: Type.Optional(Type.String()),
           reports_cost: Type.Optional(Type.Boolean()),
@@ -96,7 +145,9 @@ export function checkConfig(value: unknown, path = 'config.toml'): Config {
   const where = (error?.instancePath ?? '').slice(1).replaceAll('/', '.');
   if (error?.keyword === 'additionalProperties') {
     const unknown = String(error.params.additionalProperty);
-    const known = Object.keys((error.parentSchema as { properties?: object } | undefined)?.properties ?? knownAt(where));
+    const known = Object.keys(
+      (error.parentSchema as { properties?: object } | undefined)?.properties ?? knownAt(where),
+    );
     const near = nearest(unknown, known);
     throw new ConfigError(
       `${path}: there is no setting "${where ? `${where}.` : ''}${unknown}"${near ? `; did you mean "${near}"?` : '.'}`,
@@ -120,7 +171,8 @@ export function nearest(word: string, known: string[]): string | undefined {
     let row = Array.from({ length: b.length + 1 }, (_, i) => i);
     for (const [i, x] of a.split('').entries()) {
       const next = [i + 1];
-      for (const [j, y] of b.split('').entries()) next.push(Math.min(next[j]! + 1, row[j + 1]! + 1, row[j]! + (x === y ? 0 : 1)));
+      for (const [j, y] of b.split('').entries())
+        next.push(Math.min(next[j]! + 1, row[j + 1]! + 1, row[j]! + (x === y ? 0 : 1)));
       row = next;
     }
     return row.at(-1)!;
@@ -133,7 +185,10 @@ export function nearest(word: string, known: string[]): string | undefined {
 const passedOn = ['PATH', 'HOME', 'USER', 'LOGNAME', 'SHELL', 'LANG', 'LC_ALL', 'LC_CTYPE', 'TZ', 'TMPDIR'];
 
 /** The clean environment of a harness, before its own row's additions. */
-export function harnessEnvironment(env: Record<string, string | undefined>, more: string[] = []): Record<string, string> {
+export function harnessEnvironment(
+  env: Record<string, string | undefined>,
+  more: string[] = [],
+): Record<string, string> {
   const clean: Record<string, string> = {};
   for (const name of [...passedOn, ...more]) if (env[name] !== undefined) clean[name] = env[name];
   return clean;

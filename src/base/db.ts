@@ -88,7 +88,9 @@ export const fold = (text: string): string => text.normalize('NFC').toLowerCase(
 function storageFault(error: unknown): Fault | undefined {
   const code = (error as { code?: string }).code ?? '';
   if (code === 'SQLITE_FULL' || code === 'ENOSPC')
-    return new Fault('insufficient_storage', 'The disk is full. Nothing was changed; free some space and try again.', { cause: error });
+    return new Fault('insufficient_storage', 'The disk is full. Nothing was changed; free some space and try again.', {
+      cause: error,
+    });
   if (code.startsWith('SQLITE_READONLY') || code.startsWith('SQLITE_IOERR') || code === 'SQLITE_CORRUPT')
     return new Fault('unavailable', 'The store cannot be written at the moment.', { cause: error });
   return undefined;
@@ -103,7 +105,9 @@ function migrate(sqlite: Database.Database, folder: string) {
     .sort();
   const version = sqlite.pragma('user_version', { simple: true }) as number;
   if (version > files.length)
-    throw new NewerSchema(`The data was written by a newer agentctl (schema ${version}, this one knows ${files.length}).`);
+    throw new NewerSchema(
+      `The data was written by a newer agentctl (schema ${version}, this one knows ${files.length}).`,
+    );
   for (const [index, file] of files.entries()) {
     if (index < version) continue;
     sqlite.transaction(() => {

@@ -28,13 +28,20 @@ export function createIdempotency({ db, clock }: { db: Db; clock: Clock }) {
       );
       if (row) {
         if (row.fingerprint !== fingerprint)
-          throw new Fault('idempotency_key_reused', 'This Idempotency-Key was used with a different request. Use a new key.');
+          throw new Fault(
+            'idempotency_key_reused',
+            'This Idempotency-Key was used with a different request. Use a new key.',
+          );
         return { status: row.status, headers: JSON.parse(row.headers) as Record<string, string>, body: row.body };
       }
       if (underWay.has(`${organization} ${key}`))
-        throw new Fault('idempotency_in_progress', 'The first request with this Idempotency-Key is still being worked on.', {
-          headers: { 'retry-after': '1' },
-        });
+        throw new Fault(
+          'idempotency_in_progress',
+          'The first request with this Idempotency-Key is still being worked on.',
+          {
+            headers: { 'retry-after': '1' },
+          },
+        );
       return undefined;
     },
 
@@ -56,17 +63,26 @@ export function createIdempotency({ db, clock }: { db: Db; clock: Clock }) {
       db.run(
         `INSERT INTO idempotency (organization_id, key, fingerprint, resource_id, status, headers, body, created_at)
          VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
-        [organization, key, fingerprint, resource, answer.status, JSON.stringify(answer.headers), answer.body, iso(now)],
+        [
+          organization,
+          key,
+          fingerprint,
+          resource,
+          answer.status,
+          JSON.stringify(answer.headers),
+          answer.body,
+          iso(now),
+        ],
       );
     },
 
     /** The id of what was made with a key, if it is still known. */
     resourceOf(organization: string, key: string): string | null {
       return (
-        db.get<{ resource_id: string | null }>('SELECT resource_id FROM idempotency WHERE organization_id = ? AND key = ?', [
-          organization,
-          key,
-        ])?.resource_id ?? null
+        db.get<{ resource_id: string | null }>(
+          'SELECT resource_id FROM idempotency WHERE organization_id = ? AND key = ?',
+          [organization, key],
+        )?.resource_id ?? null
       );
     },
 
@@ -79,7 +95,13 @@ export function createIdempotency({ db, clock }: { db: Db; clock: Clock }) {
 export type Idempotency = ReturnType<typeof createIdempotency>;
 
 /** What makes two requests the same: method, path, query, body and preconditions. */
-export function fingerprint(parts: { method: string; url: string; body: string; ifMatch: string; ifNoneMatch: string }): string {
+export function fingerprint(parts: {
+  method: string;
+  url: string;
+  body: string;
+  ifMatch: string;
+  ifNoneMatch: string;
+}): string {
   return createHash('sha256')
     .update(JSON.stringify([parts.method, parts.url, parts.ifMatch, parts.ifNoneMatch, parts.body]))
     .digest('base64url');

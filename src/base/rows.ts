@@ -21,7 +21,9 @@ export function toColumns(fields: object): Record<string, string | number | null
   for (const [name, value] of Object.entries(fields)) {
     if (value === undefined) continue;
     if (typeof value === 'boolean') row[name] = value ? 1 : 0;
-    else row[name] = typeof value === 'object' && value !== null ? JSON.stringify(value) : (value as string | number | null);
+    else
+      row[name] =
+        typeof value === 'object' && value !== null ? JSON.stringify(value) : (value as string | number | null);
   }
   return row;
 }
@@ -38,4 +40,3 @@ export function updateSql(table: string, row: Record<string, unknown>): string {
     .map((name) => `${name} = :${name}`)
     .join(', ')} WHERE id = :id`;
 }
-

@@ -5,6 +5,7 @@ export interface Signal<Name> {
   follow(name: Name, callback: () => void): () => void;
 }
 
+/** A signal that nobody follows yet. */
 export function createSignal<Name>(): Signal<Name> {
   const followers = new Map<Name, Set<() => void>>();
   return {

@@ -51,7 +51,11 @@ export function createEvents({ db }: { db: Db }) {
     /** A page of a run's history after a sequence, oldest first. Throws `cursor_expired` when part of it is gone. */
     page(run: RunRef, after: number, paging: Paging): Page<StoredEvent> {
       this.assertRetained(run, after);
-      return toPage(store.page(run.key, after, paging.limit + 1), paging, ({ body }) => JSON.parse(body) as StoredEvent);
+      return toPage(
+        store.page(run.key, after, paging.limit + 1),
+        paging,
+        ({ body }) => JSON.parse(body) as StoredEvent,
+      );
     },
 
     /** The next events after a sequence as one block, or undefined when there are none yet. */
@@ -77,4 +81,3 @@ export function createEvents({ db }: { db: Db }) {
   };
 }
 export type Events = ReturnType<typeof createEvents>;
-

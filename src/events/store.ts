@@ -12,11 +12,10 @@ export const createStore = (db: Db) => ({
     db.run('INSERT INTO events (run, sequence, type, body) VALUES (?, ?, ?, ?)', [run, sequence, type, body]),
 
   page: (run: number, after: number, limit: number): Row[] =>
-    db.all('SELECT sequence AS key, sequence, body FROM events WHERE run = ? AND sequence > ? ORDER BY sequence LIMIT ?', [
-      run,
-      after,
-      limit,
-    ]),
+    db.all(
+      'SELECT sequence AS key, sequence, body FROM events WHERE run = ? AND sequence > ? ORDER BY sequence LIMIT ?',
+      [run, after, limit],
+    ),
 
   /** Server-sent events of a stretch, ready to be written, and the last sequence in it. */
   block: (run: number, after: number, limit: number): { text: string | null; last: number | null; terminal: 0 | 1 } =>

@@ -1,5 +1,5 @@
 import type { EventData, EventType, ToolCategory } from '../api/events.ts';
-import type { Usage } from '../api/usage.ts';
+import { contentText, nameInId, rawText, shortened, unfenced } from './acp-reading.ts';
 import { bounded, list, number, type Loose, record, text } from './loose.ts';
 
 /**
@@ -9,8 +9,6 @@ import { bounded, list, number, type Loose, record, text } from './loose.ts';
 
 /** An event without its time and source. */
 export type Step = { [T in EventType]: { type: T; data: EventData[T] } }[EventType];
-
-type Figures = Omit<Usage, 'duration_ms'>;
 
 interface Speech {
   kind: 'message' | 'reasoning';
@@ -41,7 +39,6 @@ interface Tool {
 
 /** Characters of one message; what is longer goes on in another message. */
 const longestMessage = 1_048_576;
-const longestInput = 65_536;
 /** Milliseconds without news after which a call is taken to be told in full. */
 const settleAfter = 250;
 
@@ -69,37 +66,6 @@ const log = (level: 'debug' | 'info', message: string): Step => ({
   type: 'log',
   data: { level, stream: 'daemon', text: message.slice(0, 4096) },
 });
-
-/** Text of a tool call's `content`: only what reads as output; diffs and terminals are told elsewhere. */
-const contentText = (content: unknown): string =>
-  list(content)
-    .map((entry) => {
-      const item = record(entry);
-      return item?.type === 'content' ? (text(record(item.content)?.text) ?? '') : '';
-    })
-    .join('');
-
-/** Output that came in a Markdown fence, as Claude sends it, without it. */
-const unfenced = (output: string): string => /^```[\w-]*\n([\s\S]*?)\n?```\s*$/.exec(output)?.[1] ?? output;
-
-/** Text in a raw result, of which every agent has its own form. */
-function rawText(raw: unknown): string {
-  if (typeof raw === 'string') return raw;
-  const result = record(raw);
-  if (!result) return '';
-  for (const key of ['output', 'formatted_output', 'aggregated_output', 'text', 'error', 'message']) {
-    const found = text(result[key]);
-    if (found) return found;
-  }
-  const streams = `${text(result.stdout) ?? ''}${text(result.stderr) ?? ''}`;
-  if (streams) return streams;
-  const nested = result.content ?? record(result.result)?.content;
-  return list(nested)
-    .map((entry) => text(record(entry)?.text) ?? '')
-    .join('\n');
-}
-
-const nameInId = (id: string): string | null => /^([A-Za-z][\w.-]*?)__[\w-]{6,}$/.exec(id)?.[1] ?? null;
 
 /** The conversation of one prompt. */
 export class AcpMapping {
@@ -403,52 +369,4 @@ export class AcpMapping {
     };
     return [...steps, { type: 'tool.completed', data }];
   }
-}
-
-/** An input as it is, or its text cut to 64 KiB: a file that is written stands in the workspace anyway. */
-function shortened(input: unknown): unknown {
-  if (input === null || input === undefined) return null;
-  const json = JSON.stringify(input);
-  if (json.length <= longestInput) return input;
-  const entries = Object.entries(record(input) ?? {});
-  if (entries.length === 0 || entries.length > 100) return { truncated: json.slice(0, longestInput) };
-  const share = Math.floor(longestInput / entries.length);
-  return Object.fromEntries(
-    entries.map(([key, value]) => {
-      const own = JSON.stringify(value) ?? '';
-      if (own.length <= share) return [key, value];
-      return [key, `${typeof value === 'string' ? value.slice(0, share) : own.slice(0, share)}…`];
-    }),
-  );
-}
-
-/** The cumulative cost that a `usage_update` tells, in US dollars; null when it tells none. */
-export function costOf(raw: unknown): number | null {
-  const update = record(raw);
-  if (update?.sessionUpdate !== 'usage_update') return null;
-  const cost = record(update.cost);
-  const amount = number(cost?.amount);
-  return amount !== null && amount >= 0 && (cost?.currency === 'USD' || cost?.currency === undefined) ? amount : null;
-}
-
-/**
- * The tokens that the answer to `session/prompt` tells; empty when it tells none. `usage` counts input without what came from
- * the cache; Gemini has only `_meta.quota`, with the cached in the input and the thoughts outside of the output.
- */
-export function tokensOf(raw: unknown): Partial<Figures> {
-  const result = record(raw);
-  const count = (value: unknown): number => Math.max(0, Math.round(number(value) ?? 0));
-  const usage = record(result?.usage);
-  if (usage) {
-    return {
-      input_tokens: count(usage.inputTokens),
-      cached_input_tokens: count(usage.cachedReadTokens),
-      cache_write_tokens: count(usage.cachedWriteTokens),
-      output_tokens: count(usage.outputTokens),
-      reasoning_tokens: count(usage.thoughtTokens),
-    };
-  }
-  const quota = record(record(record(result?._meta)?.quota)?.token_count);
-  if (!quota) return {};
-  return { input_tokens: count(quota.input_tokens), output_tokens: count(quota.output_tokens) };
 }

@@ -1,10 +1,9 @@
-import type { PermissionMode } from '../api/runs.ts';
 import type { Harness, Model } from '../api/server.ts';
 import { harnessEnvironment } from '../base/config.ts';
 import { builtinRows } from './builtin.ts';
 import { listModels } from './models.ts';
 import { findProgram } from './program.ts';
-import type { HarnessRow } from './row.ts';
+import type { HarnessLaunch, HarnessRow } from './row.ts';
 import { Versions } from './version.ts';
 
 /** A row of the configuration: a new harness, or changes to one that comes along. */
@@ -17,19 +16,6 @@ export interface HarnessSettings {
   pass_env?: string[];
   auth_method?: string;
   reports_cost?: boolean;
-}
-
-/** A row with its program found: what a runner is told (`HarnessLaunch` of runner/protocol.ts). */
-export interface Launch {
-  id: string;
-  kind: 'shell' | 'acp';
-  version: string | null;
-  command: string[];
-  env: Record<string, string>;
-  files: Record<string, string>;
-  auth_method: string | null;
-  modes: Partial<Record<PermissionMode, string>>;
-  reports_cost: boolean;
 }
 
 /** What a registry is made of. */
@@ -55,7 +41,7 @@ export interface Registry {
    * How to start it; undefined when it is unknown or its program is not found outside of `workspace`. The version is told when
    * it is known without asking the program: an ACP agent tells its own when it starts.
    */
-  launch(id: string, workspace?: string): Launch | undefined;
+  launch(id: string, workspace?: string): HarnessLaunch | undefined;
   /** The clean environment of a run with it: a fixed list of variables, and those that its configuration passes on. */
   environment(id: string): Record<string, string>;
   /** The harness as the API shows it; undefined for an unknown id. May start its program once, to ask for the version. */

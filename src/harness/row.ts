@@ -23,3 +23,9 @@ export interface HarnessRow {
   capabilities: Harness['capabilities'];
   install_hint: string | null;
 }
+
+/** How a harness is started: a row whose program was found, so that the first of `command` is an absolute path. */
+export type HarnessLaunch = Pick<
+  HarnessRow,
+  'id' | 'kind' | 'command' | 'env' | 'files' | 'auth_method' | 'modes' | 'reports_cost'
+> & { version: string | null };

@@ -1,22 +1,33 @@
-import { execFile } from 'node:child_process';
 import { statSync } from 'node:fs';
 
 /** What a program says about its version, `''` when it says nothing of use; `broken` when it cannot be started at all. */
 export type Version = { version: string } | { broken: true };
 
 /** Runs `<program> --version`. A program that does not know how to answer is not broken; one that cannot be started is. */
-function askVersion(path: string, args: string[], env: Record<string, string>, timeout: number): Promise<Version> {
-  return new Promise((resolve) => {
-    const options = { env, timeout, killSignal: 'SIGKILL', maxBuffer: 65_536, cwd: '/' } as const;
-    const child = execFile(path, args, options, (error, stdout, stderr) => {
-      const code = error && 'code' in error ? error.code : null;
-      if (typeof code === 'string' && /^E[A-Z]+$/.test(code)) return resolve({ broken: true });
-      if (code === 126 || code === 127) return resolve({ broken: true });
-      const found = /\d+\.\d+[\w.+-]*/.exec(stdout) ?? (error ? null : /\d+\.\d+[\w.+-]*/.exec(stderr));
-      resolve({ version: found?.[0] ?? '' });
-    });
-    child.stdin?.end();
+async function askVersion(
+  path: string,
+  args: string[],
+  env: Record<string, string>,
+  timeout: number,
+): Promise<Version> {
+  // Nobody who only starts a run needs this package.
+  const { execa } = await import('execa');
+  const answer = await execa(path, args, {
+    env,
+    timeout,
+    extendEnv: false,
+    cwd: '/',
+    stdin: 'ignore',
+    reject: false,
+    killSignal: 'SIGKILL',
+    maxBuffer: 65_536,
   });
+  const { exitCode, stdout, stderr, failed } = answer;
+  // Not started at all, or started by a shebang whose interpreter is missing.
+  if ((exitCode === undefined && !answer.timedOut && !answer.signal) || exitCode === 126 || exitCode === 127)
+    return { broken: true };
+  const found = /\d+\.\d+[\w.+-]*/.exec(stdout) ?? (failed ? null : /\d+\.\d+[\w.+-]*/.exec(stderr));
+  return { version: found?.[0] ?? '' };
 }
 
 /** Remembers versions by path, time and size of the program: one that was replaced is asked again. */

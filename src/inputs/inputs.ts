@@ -2,11 +2,10 @@ import { isDeepStrictEqual } from 'node:util';
 import { Ajv } from 'ajv';
 import type { Page } from '../api/common.ts';
 import { Fault } from '../api/error.ts';
-import type { InputRequest, RunInput } from '../api/inputs.ts';
+import type { InputAnswer, InputDraft, InputRequest, RunInput } from '../api/inputs.ts';
 import { type Clock, iso } from '../base/clock.ts';
 import type { Db, Tx } from '../base/db.ts';
 import { type Paging, toPage } from '../base/page.ts';
-import type { InputAnswer, InputDraft } from '../runner/protocol.ts';
 import { createStore, toInput } from './store.ts';
 
 /** Questions of agents to a person: durable, answered once, first answer counts. */
@@ -50,7 +49,12 @@ export function createInputs({ db, clock }: { db: Db; clock: Clock }) {
      * Takes a person's answer. Answers the request and what to tell the runner; `repeated` when just this answer was given
      * before. Throws `not_found`, `ambiguous_input_request`, `invalid_state`, `input_already_resolved`, `invalid_request`.
      */
-    answer(_tx: Tx, run: string, body: RunInput, by: string): { request: InputRequest; answer: InputAnswer; repeated: boolean } {
+    answer(
+      _tx: Tx,
+      run: string,
+      body: RunInput,
+      by: string,
+    ): { request: InputRequest; answer: InputAnswer; repeated: boolean } {
       const all = store.ofRun(run);
       const request = body.request_id === undefined ? only(all) : all.find(({ id }) => id === body.request_id);
       if (!request) throw new Fault('not_found', `This run has no input request ${body.request_id}.`);
@@ -113,7 +117,10 @@ function readAnswer(request: InputRequest, body: RunInput): { answer: InputAnswe
   const validate = new Ajv({ strict: false, validateFormats: false }).compile(request.schema);
   if (!validate(content)) {
     const [error] = validate.errors ?? [];
-    throw refuse(`The content does not fit what is asked for: ${error?.message}.`, `/content${error?.instancePath ?? ''}`);
+    throw refuse(
+      `The content does not fit what is asked for: ${error?.message}.`,
+      `/content${error?.instancePath ?? ''}`,
+    );
   }
   return { answer: { content: content! }, rejects: false };
 }

@@ -77,7 +77,11 @@ export function createOperations({ db, clock, log }: { db: Db; clock: Clock; log
         if (working.has(row.id)) continue;
         const due = row.due_at === null ? now : Date.parse(row.due_at);
         if (due > now) next = Math.min(next ?? Infinity, due - now);
-        else working.set(row.id, work(row).finally(() => working.delete(row.id)));
+        else
+          working.set(
+            row.id,
+            work(row).finally(() => working.delete(row.id)),
+          );
       }
       return next;
     },
@@ -172,6 +176,16 @@ export type Operations = ReturnType<typeof createOperations>;
 /** A failure as a resource carries it. A defect of ours says nothing of its inside. */
 export function toResourceError(error: unknown): ResourceError {
   if (error instanceof Fault)
-    return { code: error.code, message: error.message, retryable: failures[error.code].retryable, details: error.details };
-  return { code: 'internal_error', message: 'This failed inside agentctl; the daemon’s log says more.', retryable: true, details: {} };
+    return {
+      code: error.code,
+      message: error.message,
+      retryable: failures[error.code].retryable,
+      details: error.details,
+    };
+  return {
+    code: 'internal_error',
+    message: 'This failed inside agentctl; the daemon’s log says more.',
+    retryable: true,
+    details: {},
+  };
 }

@@ -33,7 +33,12 @@ export const createStore = (db: Db) => ({
 
   find: (id: string) => db.get<{ key: number }>(`SELECT ${columns} FROM operations WHERE id = ?`, [id]),
 
-  list(organization: string, filter: { status?: string[]; type?: string[]; resource?: string }, after: number | null, limit: number) {
+  list(
+    organization: string,
+    filter: { status?: string[]; type?: string[]; resource?: string },
+    after: number | null,
+    limit: number,
+  ) {
     const where = ['organization_id = :organization'];
     if (after !== null) where.push('key < :after');
     if (filter.status) where.push('status IN (SELECT value FROM json_each(:status))');

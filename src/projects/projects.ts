@@ -29,7 +29,8 @@ export function createProjects({ db, clock, operations, hasOpenRuns, purge }: Ne
 
   const get = (organization: string, id: string): Project => {
     const project = store.find(id);
-    if (!project || project.organization_id !== organization) throw new Fault('not_found', `There is no project ${id}.`);
+    if (!project || project.organization_id !== organization)
+      throw new Fault('not_found', `There is no project ${id}.`);
     return project;
   };
 
@@ -134,7 +135,9 @@ export function createProjects({ db, clock, operations, hasOpenRuns, purge }: Ne
     cancelDeletion(tx: Tx, organization: string, id: string): Project {
       const project = get(organization, id);
       if (project.delete_after === null)
-        throw new Fault('invalid_state', 'No removal of this project is scheduled.', { details: { state: project.status } });
+        throw new Fault('invalid_state', 'No removal of this project is scheduled.', {
+          details: { state: project.status },
+        });
       operations.cancel(tx, id, 'project.delete');
       store.update(id, { delete_after: null, updated_at: iso(clock.now()) });
       return get(organization, id);
@@ -144,7 +147,10 @@ export function createProjects({ db, clock, operations, hasOpenRuns, purge }: Ne
     getActive(organization: string, id: string): Project {
       const project = get(organization, id);
       if (project.status !== 'active')
-        throw new Fault('project_archived', `The project "${project.name}" is ${project.status}; take it out of the archive first.`);
+        throw new Fault(
+          'project_archived',
+          `The project "${project.name}" is ${project.status}; take it out of the archive first.`,
+        );
       return project;
     },
 

@@ -28,13 +28,16 @@ export const createStore = (db: Db) => ({
     if (after !== null) where.push('key < :after');
     if (filter.query) where.push('instr(fold(name), :query) > 0');
     if (filter.archived !== undefined) where.push('archived = :archived');
-    return db.all<{ key: number }>(`SELECT ${columns} FROM projects WHERE ${where.join(' AND ')} ORDER BY key DESC LIMIT :limit`, {
-      organization,
-      limit,
-      ...(after === null ? {} : { after }),
-      ...(filter.query ? { query: fold(filter.query) } : {}),
-      ...(filter.archived === undefined ? {} : { archived: filter.archived ? 1 : 0 }),
-    });
+    return db.all<{ key: number }>(
+      `SELECT ${columns} FROM projects WHERE ${where.join(' AND ')} ORDER BY key DESC LIMIT :limit`,
+      {
+        organization,
+        limit,
+        ...(after === null ? {} : { after }),
+        ...(filter.query ? { query: fold(filter.query) } : {}),
+        ...(filter.archived === undefined ? {} : { archived: filter.archived ? 1 : 0 }),
+      },
+    );
   },
 
   update(id: string, fields: Partial<Project>) {

@@ -1,8 +1,10 @@
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import * as acp from '@agentclientprotocol/sdk/unstable';
-import { AcpMapping, costOf, tokensOf } from '../harness/acp.ts';
+import { AcpMapping } from '../harness/acp.ts';
+import { costOf, tokensOf } from '../harness/acp-usage.ts';
 import { list, type Loose, record, text } from '../harness/loose.ts';
 import { agentError, died, failure } from './acp-error.ts';
+import { optionsIn, within, withTranscript } from './acp-session.ts';
 import { Chatter } from './chatter.ts';
 import type { Half, Outcome, Stage } from './half.ts';
 import { launchCommand, launchEnvironment, writeLaunchFiles } from './launch.ts';
@@ -16,7 +18,7 @@ import {
   permissionDraft,
   rejecting,
 } from './permission.ts';
-import type { InputAnswer } from './protocol.ts';
+import type { InputAnswer } from '../api/inputs.ts';
 import { Questions } from './questions.ts';
 import { Spend } from './spend.ts';
 import { Telling } from './telling.ts';
@@ -29,22 +31,6 @@ const cancelWithin = 3000;
 /** A session that was loaded is replayed, by some after the answer: the prompt waits for so much silence, and no longer than that. */
 const silence = 300;
 const replayWithin = 10_000;
-
-type Options = { id: string; category: string | null; current: string | null; values: string[] }[];
-
-/** The config options of a session as far as they matter here. */
-const optionsIn = (raw: unknown): Options =>
-  list(raw).flatMap((entry) => {
-    const option = record(entry);
-    const id = text(option?.id);
-    if (id === null) return [];
-    const values = list(option?.options).flatMap((value) => {
-      const one = record(value);
-      const group = list(one?.options).map((inner) => text(record(inner)?.value));
-      return [text(one?.value), ...group].filter((found) => found !== null);
-    });
-    return { id, category: text(option?.category), current: text(option?.currentValue), values };
-  });
 
 /** The conversation with an agent for one prompt. */
 class Conversation implements Half {
@@ -250,18 +236,8 @@ class Conversation implements Half {
     return content ? ({ action: 'accept', content } as acp.CreateElicitationResponse) : decline;
   }
 
-  async #within<T>(promise: Promise<T>, what: string): Promise<T> {
-    let cancel = () => {};
-    const late = new Promise<never>((_, reject) => {
-      cancel = this.#stage.clock.timer(startWithin, () =>
-        reject(new Error(`The agent did not answer ${what} in time.`)),
-      );
-    });
-    try {
-      return await Promise.race([promise, late]);
-    } finally {
-      cancel();
-    }
+  #within<T>(promise: Promise<T>, what: string): Promise<T> {
+    return within(this.#stage.clock, startWithin, promise, `The agent did not answer ${what} in time.`);
   }
 
   async #converse(): Promise<Outcome> {
@@ -410,13 +386,6 @@ class Conversation implements Half {
     this.#child.stderr.destroy();
     return this.#mapping.text;
   }
-}
-
-/** The prompt with the conversation before it, for an agent that does not know it. */
-function withTranscript(prompt: string, transcript: { role: 'user' | 'assistant'; text: string }[]): string {
-  if (transcript.length === 0) return prompt;
-  const said = transcript.map(({ role, text: words }) => `<${role}>\n${words}\n</${role}>`).join('\n');
-  return `This is what was said in our conversation so far:\n\n<conversation>\n${said}\n</conversation>\n\nNow:\n\n${prompt}`;
 }
 
 /** Starts an ACP agent and gives it the prompt. Throws when it cannot even be tried. */

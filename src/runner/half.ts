@@ -2,7 +2,8 @@ import type { RunErrorCode, StopReason } from '../api/runs.ts';
 import type { Usage } from '../api/usage.ts';
 import type { Clock } from '../base/clock.ts';
 import type { Journal } from './journal.ts';
-import type { InputAnswer, RunSpec } from './protocol.ts';
+import type { InputAnswer } from '../api/inputs.ts';
+import type { RunSpec } from './protocol.ts';
 
 /** A run's error, as the final record carries it. */
 export interface RunError {

@@ -51,6 +51,7 @@ interface Options {
 const refillAfter = 300;
 const reconnectAfter = 25;
 
+/** The executor for this machine: runners are processes of their own session that outlive the daemon. */
 export function createLocalExecutor({ clock, command, warm, log, env }: Options): Executor {
   const pool: Waiting[] = [];
   let closed = false;

@@ -1,7 +1,7 @@
 import type { InputOption } from '../api/inputs.ts';
 import { list, type Loose, record, text } from '../harness/loose.ts';
 import type { Stage } from './half.ts';
-import type { InputAnswer, InputDraft } from './protocol.ts';
+import type { InputAnswer, InputDraft } from '../api/inputs.ts';
 
 type Draft = Omit<InputDraft, 'id' | 'expires_at'>;
 type Kind = InputOption['kind'];

@@ -1,6 +1,15 @@
-import type { InputRequest } from '../api/inputs.ts';
-import type { FileChange, Isolation, OnInput, PermissionMode, RunErrorCode, StopReason, TerminalStatus } from '../api/runs.ts';
+import type { InputAnswer, InputDraft } from '../api/inputs.ts';
+import type {
+  FileChange,
+  Isolation,
+  OnInput,
+  PermissionMode,
+  RunErrorCode,
+  StopReason,
+  TerminalStatus,
+} from '../api/runs.ts';
 import type { Usage } from '../api/usage.ts';
+import type { HarnessLaunch } from '../harness/row.ts';
 
 /**
  * What passes between the daemon and a run's own process. The daemon sends one RunSpec line on the runner's standard input;
@@ -26,24 +35,6 @@ export interface ProcessIdentity {
   /** Field 22 of /proc/<pid>/stat where there is one, otherwise what `ps -o lstart` says. */
   started: string;
   boot_id: string;
-}
-
-/** How a harness is started: the resolved row of the registry. */
-export interface HarnessLaunch {
-  id: string;
-  kind: 'shell' | 'acp';
-  version: string | null;
-  /** argv; the first is an absolute path. Empty for `shell`. */
-  command: string[];
-  /** Added to the clean environment; `{{model}}`, `{{home}}` (the session's private folder) and `{{workspace}}` are filled in. */
-  env: Record<string, string>;
-  /** Files written below the session's private folder before the start, with the same templates in name and text. */
-  files: Record<string, string>;
-  /** ACP `authenticate` is called with this method id when set. */
-  auth_method: string | null;
-  /** The ACP config option values to set after session/new, by option category (`model`, `mode`). */
-  modes: Partial<Record<PermissionMode, string>>;
-  reports_cost: boolean;
 }
 
 /** Everything a runner needs to know; sent once, kept nowhere on disk. */
@@ -120,19 +111,9 @@ export type ControlRecord =
       changes: { path: string; change: FileChange['change'] }[];
     };
 
-/** An input request as the runner knows it; the daemon adds what makes it a resource. */
-export type InputDraft = Pick<
-  InputRequest,
-  'id' | 'kind' | 'title' | 'message' | 'tool_call_id' | 'options' | 'allow_text' | 'schema' | 'expires_at'
->;
-
-/** How a person answered. */
-export type InputAnswer = { option_id: string } | { text: string } | { content: Record<string, unknown> } | { cancel: true };
-
 /** What the daemon may say to a runner. Each may be repeated; a runner does it once. */
 export type Command =
   | { command: 'cancel' }
   | { command: 'answer'; request_id: string; answer: InputAnswer }
   | { command: 'ping' };
 export type CommandLine = Command & { nonce: string };
-

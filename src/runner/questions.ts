@@ -1,6 +1,6 @@
 import { iso } from '../base/clock.ts';
 import type { Stage } from './half.ts';
-import type { InputAnswer, InputDraft } from './protocol.ts';
+import type { InputAnswer, InputDraft } from '../api/inputs.ts';
 
 /** What came of a question. */
 export type Reply = { answer: InputAnswer } | 'expired' | 'cancelled';

@@ -47,17 +47,24 @@ export function decodeFrames(bytes: Buffer, offset: number): Frame[] {
   let at = 0;
   if (offset === 0) {
     if (bytes.length < spoolMagic.length) return frames;
-    if (!bytes.subarray(0, spoolMagic.length).equals(spoolMagic)) throw new SpoolDamaged('This is no spool of version 1.');
+    if (!bytes.subarray(0, spoolMagic.length).equals(spoolMagic))
+      throw new SpoolDamaged('This is no spool of version 1.');
     at = spoolMagic.length;
   }
   while (bytes.length - at >= header) {
     const length = bytes.readUInt32LE(at);
-    if (length === 0 || length > maxFrame) throw new SpoolDamaged(`The frame at ${offset + at} has an impossible length.`);
+    if (length === 0 || length > maxFrame)
+      throw new SpoolDamaged(`The frame at ${offset + at} has an impossible length.`);
     if (bytes.length - at - header < length) break;
     const payload = bytes.subarray(at + header, at + header + length);
-    if (crc32(payload) !== bytes.readUInt32LE(at + 4)) throw new SpoolDamaged(`The frame at ${offset + at} fails its checksum.`);
+    if (crc32(payload) !== bytes.readUInt32LE(at + 4))
+      throw new SpoolDamaged(`The frame at ${offset + at} fails its checksum.`);
     at += header + length;
-    frames.push({ kind: payload.toString('latin1', 0, 1) as FrameKind, text: payload.toString('utf8', 1), end: offset + at });
+    frames.push({
+      kind: payload.toString('latin1', 0, 1) as FrameKind,
+      text: payload.toString('utf8', 1),
+      end: offset + at,
+    });
   }
   return frames;
 }

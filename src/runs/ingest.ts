@@ -59,7 +59,16 @@ export function createIngest(needs: Needs) {
           entry,
           'run.started',
           'daemon',
-          { harness, harness_version: record.harness_version, model, agent_id, agent_revision, workspace_revision, isolation, attempt },
+          {
+            harness,
+            harness_version: record.harness_version,
+            model,
+            agent_id,
+            agent_revision,
+            workspace_revision,
+            isolation,
+            attempt,
+          },
           record.at,
         );
         if (row.cancel_requested_at !== null) runs.move(entry, 'cancelling', 'user', 'cancel_requested');

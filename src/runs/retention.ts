@@ -34,7 +34,7 @@ export function createRetention({ db, clock, log, config, store, events, idempot
     async step() {
       idempotency.expire();
       const cutoff = iso(clock.now() - config.events.retention_days * day);
-      for (let after = 0; ; ) {
+      for (let after = 0; ;) {
         const runs = store.ended(done, cutoff, after, 100);
         for (const { key, last_sequence } of runs)
           while (db.write(() => events.trim(key, last_sequence, batch)) === batch) await new Promise(setImmediate);

@@ -1,7 +1,7 @@
 import type { Page } from '../api/common.ts';
 import { Fault } from '../api/error.ts';
 import { draftText, type EventData, type EventSource, type EventType } from '../api/events.ts';
-import type { RunInput } from '../api/inputs.ts';
+import type { InputAnswer, RunInput } from '../api/inputs.ts';
 import {
   isTerminal,
   type Run,
@@ -23,7 +23,6 @@ import type { Events } from '../events/events.ts';
 import type { Registry } from '../harness/registry.ts';
 import type { Inputs } from '../inputs/inputs.ts';
 import type { Projects } from '../projects/projects.ts';
-import type { InputAnswer } from '../runner/protocol.ts';
 import type { Sessions } from '../sessions/sessions.ts';
 import type { Workspaces } from '../workspaces/workspaces.ts';
 import { noChanges } from './changes.ts';
@@ -43,8 +42,8 @@ interface Needs {
   workspaces: Workspaces;
   sessions: Sessions;
   inputs: Inputs;
-  /** After a commit: a run may be started, or one that works must be told something. */
-  supervise(): void;
+  /** After a commit: a run may be started, one that works must be told something, or somebody waited for an end. */
+  changed(): void;
   tell(run: string, request: string, answer: InputAnswer): void;
 }
 
@@ -60,7 +59,7 @@ const trimEvery = 100;
 
 /** Runs as resources: accepted, listed, stopped, answered. The supervisor and the ingest make them move. */
 export function createRuns(needs: Needs) {
-  const { clock, config, store, events, registry, projects, workspaces, sessions, inputs, supervise, tell } = needs;
+  const { clock, config, store, events, registry, projects, workspaces, sessions, inputs, changed, tell } = needs;
   const now = () => iso(clock.now());
 
   const find = (organization: string, id: string): RunRow => {
@@ -76,7 +75,13 @@ export function createRuns(needs: Needs) {
 
   const open = (row: RunRow): Entry => ({ row, texts: [], fields: {} });
 
-  const say = <T extends EventType>(entry: Entry, type: T, source: EventSource, data: EventData[T], at = now()): void => {
+  const say = <T extends EventType>(
+    entry: Entry,
+    type: T,
+    source: EventSource,
+    data: EventData[T],
+    at = now(),
+  ): void => {
     entry.texts.push(draftText({ type, source, created_at: at, data } as never));
   };
 
@@ -119,7 +124,7 @@ export function createRuns(needs: Needs) {
     sessions.charge(tx, row.session_id, usage);
     if (!store.hasOpen('session_id', row.session_id)) sessions.mark(tx, row.session_id, 'idle');
     projects.touch(tx, row.project_id);
-    tx.after(supervise);
+    tx.after(changed);
   };
 
   const chooseHarness = (body: RunCreate, session: Session | undefined): string => {
@@ -128,7 +133,8 @@ export function createRuns(needs: Needs) {
       new Fault('invalid_request', message, { param: 'harness', details: { errors: [{ path: '/harness', message }] } });
     if (id === undefined) throw refuse('Name a harness: none is configured as default_harness.');
     if (!registry.has(id)) throw refuse(`There is no harness "${id}". Known ones: ${registry.ids().join(', ')}.`);
-    if (session && session.harness !== id) throw refuse(`The session uses the harness "${session.harness}" and cannot change to "${id}".`);
+    if (session && session.harness !== id)
+      throw refuse(`The session uses the harness "${session.harness}" and cannot change to "${id}".`);
     return id;
   };
 
@@ -136,15 +142,19 @@ export function createRuns(needs: Needs) {
   const assertSandbox = (sandbox: Run['sandbox'], harness: string): void => {
     if (sandbox === 'none') return;
     if (sandbox === 'auto' && (registry.kind(harness) === 'shell' || config.sandbox.unavailable === 'allow')) return;
-    throw new Fault('sandbox_unavailable', 'There is no sandbox on this machine, and an agent does not run without one unasked.', {
-      details: {
-        sandbox,
-        remedy:
-          sandbox === 'required'
-            ? 'A run that requires a sandbox cannot be had on this machine. With sandbox "none" it may do all that your account can.'
-            : 'Send sandbox "none" for this run, or set sandbox.unavailable = "allow", if it may do all that your account can.',
+    throw new Fault(
+      'sandbox_unavailable',
+      'There is no sandbox on this machine, and an agent does not run without one unasked.',
+      {
+        details: {
+          sandbox,
+          remedy:
+            sandbox === 'required'
+              ? 'A run that requires a sandbox cannot be had on this machine. With sandbox "none" it may do all that your account can.'
+              : 'Send sandbox "none" for this run, or set sandbox.unavailable = "allow", if it may do all that your account can.',
+        },
       },
-    });
+    );
   };
 
   return {
@@ -164,7 +174,9 @@ export function createRuns(needs: Needs) {
 
     /** Accepts a run; the supervisor does the rest. */
     create(tx: Tx, organization: string, body: RunCreate): RunAccepted {
-      const targets = (['session_id', 'workspace_id', 'project_id'] as const).filter((name) => body[name] !== undefined);
+      const targets = (['session_id', 'workspace_id', 'project_id'] as const).filter(
+        (name) => body[name] !== undefined,
+      );
       if (targets.length !== 1) {
         const message = 'Give exactly one of session_id, workspace_id and project_id.';
         throw new Fault('invalid_request', message, { details: { errors: [{ path: '', message }] } });
@@ -178,12 +190,16 @@ export function createRuns(needs: Needs) {
       assertSandbox(sandbox, harness);
       if (body.limits?.max_cost_micro_usd !== undefined && !registry.knowsCost(harness)) {
         const message = `The harness "${harness}" does not report what it costs, so a cost limit cannot be kept.`;
-        throw new Fault('invalid_request', message, { details: { errors: [{ path: '/limits/max_cost_micro_usd', message }] } });
+        throw new Fault('invalid_request', message, {
+          details: { errors: [{ path: '/limits/max_cost_micro_usd', message }] },
+        });
       }
       if (session?.status === 'archived')
         throw new Fault('invalid_state', 'This session is archived.', { details: { state: 'archived' } });
       if (body.on_busy === 'reject' && session && store.hasOpen('session_id', session.id))
-        throw new Fault('session_busy', 'A run of this session has not ended.', { details: { run_id: session.latest_run_id } });
+        throw new Fault('session_busy', 'A run of this session has not ended.', {
+          details: { run_id: session.latest_run_id },
+        });
 
       const workspace = existing ?? workspaces.create(tx, project, {}).workspace;
       const model = body.model ?? session?.model ?? null;
@@ -242,7 +258,7 @@ export function createRuns(needs: Needs) {
       close(tx, entry);
       sessions.begin(tx, session_id, id);
       projects.touch(tx, project.id);
-      tx.after(supervise);
+      tx.after(changed);
       return { run_id: id, id, session_id, workspace_id: workspace.id, project_id: project.id, status: 'queued' };
     },
 
@@ -257,7 +273,7 @@ export function createRuns(needs: Needs) {
       else {
         if (row.status !== 'queued') move(entry, 'cancelling', 'user', 'cancel_requested');
         close(tx, entry);
-        tx.after(supervise);
+        tx.after(changed);
       }
       return toRun(find(organization, id));
     },
@@ -304,6 +320,10 @@ export type Runs = ReturnType<typeof createRuns>;
 
 /** The first line of a prompt, as a title. */
 const titleOf = (prompt: string): string => {
-  const line = prompt.split('\n').find((text) => text.trim() !== '')?.trim() ?? '';
+  const line =
+    prompt
+      .split('\n')
+      .find((text) => text.trim() !== '')
+      ?.trim() ?? '';
   return line.length > 80 ? `${line.slice(0, 79)}…` : line;
 };

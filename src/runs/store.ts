@@ -58,8 +58,11 @@ export const createStore = (db: Db) => ({
     add('created_at >= :from', 'from', filter.from);
     add('created_at < :to', 'to', filter.to);
     if (filter.status?.length === 1) add('status = :status', 'status', filter.status[0]);
-    else if (filter.status) add('status IN (SELECT value FROM json_each(:status))', 'status', JSON.stringify(filter.status));
-    return db.all<object>(`SELECT * FROM runs WHERE ${where.join(' AND ')} ORDER BY key DESC LIMIT :limit`, params).map((row) => toRow(row)!);
+    else if (filter.status)
+      add('status IN (SELECT value FROM json_each(:status))', 'status', JSON.stringify(filter.status));
+    return db
+      .all<object>(`SELECT * FROM runs WHERE ${where.join(' AND ')} ORDER BY key DESC LIMIT :limit`, params)
+      .map((row) => toRow(row)!);
   },
 
   /** Runs that wait for a start, oldest first, after a key. */
@@ -71,13 +74,14 @@ export const createStore = (db: Db) => ({
 
   /** Runs that have a process and have not ended. */
   working: (): { id: string }[] =>
-    db.all(`SELECT id FROM runs WHERE status NOT IN ('completed', 'failed', 'cancelled') AND runner IS NOT NULL ORDER BY key`),
+    db.all(
+      `SELECT id FROM runs WHERE status NOT IN ('completed', 'failed', 'cancelled') AND runner IS NOT NULL ORDER BY key`,
+    ),
 
   hasOpen: (column: 'project_id' | 'session_id' | 'workspace_id', id: string): boolean =>
-    db.get(
-      `SELECT 1 FROM runs WHERE ${column} = ? AND status NOT IN ('completed', 'failed', 'cancelled') LIMIT 1`,
-      [id],
-    ) !== undefined,
+    db.get(`SELECT 1 FROM runs WHERE ${column} = ? AND status NOT IN ('completed', 'failed', 'cancelled') LIMIT 1`, [
+      id,
+    ]) !== undefined,
 
   update(id: string, fields: Partial<RunRow>) {
     const row = { ...toColumns(fields), id };
@@ -92,22 +96,25 @@ export const createStore = (db: Db) => ({
 
   /** Texts of the conversation's finished runs, oldest first. */
   transcript: (session: string, before: number, limit: number): { prompt: string; text: string | null }[] =>
-    db.all<{ prompt: string; text: string | null }>(
-      `SELECT prompt, text FROM runs WHERE session_id = ? AND key < ? AND finished_at IS NOT NULL ORDER BY key DESC LIMIT ?`,
-      [session, before, limit],
-    ).reverse(),
+    db
+      .all<{ prompt: string; text: string | null }>(
+        `SELECT prompt, text FROM runs WHERE session_id = ? AND key < ? AND finished_at IS NOT NULL ORDER BY key DESC LIMIT ?`,
+        [session, before, limit],
+      )
+      .reverse(),
 
   /** Runs that finished in a stretch of time (from inclusive, to exclusive), by key. */
   ended: (from: string, to: string, after: number, limit: number): { key: number; last_sequence: number }[] =>
-    db.all('SELECT key, last_sequence FROM runs WHERE finished_at >= ? AND finished_at < ? AND key > ? ORDER BY key LIMIT ?', [
-      from,
-      to,
-      after,
-      limit,
-    ]),
+    db.all(
+      'SELECT key, last_sequence FROM runs WHERE finished_at >= ? AND finished_at < ? AND key > ? ORDER BY key LIMIT ?',
+      [from, to, after, limit],
+    ),
 
-  ofProject: (project: string, limit: number): { key: number; id: string; last_sequence: number }[] =>
-    db.all('SELECT key, id, last_sequence FROM runs WHERE project_id = ? LIMIT ?', [project, limit]),
+  ofProject: (
+    project: string,
+    limit: number,
+  ): { key: number; id: string; session_id: string; last_sequence: number }[] =>
+    db.all('SELECT key, id, session_id, last_sequence FROM runs WHERE project_id = ? LIMIT ?', [project, limit]),
 
   remove: (id: string) => db.run('DELETE FROM runs WHERE id = ?', [id]),
 });

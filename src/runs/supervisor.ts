@@ -1,6 +1,7 @@
 import { existsSync, mkdirSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { InputAnswer } from '../api/inputs.ts';
 import { isTerminal, noIsolation, type RunErrorCode } from '../api/runs.ts';
 import { type Clock, iso } from '../base/clock.ts';
 import type { Config } from '../base/config.ts';
@@ -11,7 +12,8 @@ import { createLoop } from '../base/loop.ts';
 import type { Registry } from '../harness/registry.ts';
 import type { Inputs } from '../inputs/inputs.ts';
 import type { Executor, Link } from '../runner/local.ts';
-import { type HarnessLaunch, type InputAnswer, protocolVersion, runFiles, type RunSpec } from '../runner/protocol.ts';
+import type { HarnessLaunch } from '../harness/row.ts';
+import { protocolVersion, runFiles, type RunSpec } from '../runner/protocol.ts';
 import type { Sessions } from '../sessions/sessions.ts';
 import type { Workspaces } from '../workspaces/workspaces.ts';
 import type { Ingest } from './ingest.ts';
@@ -34,7 +36,7 @@ interface Needs {
   folderOf(run: string): string;
   sessionFolderOf(session: string): string;
   /** Ends every process that a run left behind. */
-  sweep(run: string, folder: string): Promise<void>;
+  sweep(run: string): Promise<void>;
 }
 
 /** A harness that never began is tried again this often, after a daemon that died while starting it. */
@@ -68,7 +70,9 @@ export function createSupervisor(needs: Needs) {
     links.delete(id);
     const folder = folderOf(id);
     const removal = Promise.all(
-      [runFiles.spool, runFiles.socket, runFiles.identity, 'script', 'harness.json'].map((name) => rm(join(folder, name), { force: true })),
+      [runFiles.spool, runFiles.socket, runFiles.identity, runFiles.harness, 'script'].map((name) =>
+        rm(join(folder, name), { force: true }),
+      ),
     ).then(
       () => {},
       (error: unknown) => log.warn({ run: id, err: error }, 'The files of an ended run could not be removed.'),
@@ -105,9 +109,14 @@ export function createSupervisor(needs: Needs) {
       return;
     }
     crashPoint('lost', 'found');
-    await sweep(id, folder);
+    await sweep(id);
     crashPoint('lost', 'swept');
-    fail(row, 'harness_lost', 'harness_lost', 'The process that ran this vanished. What it had done until then is kept.');
+    fail(
+      row,
+      'harness_lost',
+      'harness_lost',
+      'The process that ran this vanished. What it had done until then is kept.',
+    );
   };
 
   const attach = (row: RunRow): void => {
@@ -158,7 +167,11 @@ export function createSupervisor(needs: Needs) {
       const writer = { kind: 'run' as const, id, since: iso(clock.now()) };
       if (current?.status !== 'queued' || current.runner !== null) return undefined;
       if (!workspaces.claim(tx, current.workspace_id, writer)) return undefined;
-      store.update(id, { runner: { ...waiting.identity, nonce }, attempt: current.attempt + 1, isolation: noIsolation });
+      store.update(id, {
+        runner: { ...waiting.identity, nonce },
+        attempt: current.attempt + 1,
+        isolation: noIsolation,
+      });
       return store.find(id);
     });
     if (!row) {
@@ -172,7 +185,13 @@ export function createSupervisor(needs: Needs) {
     crashPoint('start', 'attached');
   };
 
-  const specOf = (row: RunRow, harness: HarnessLaunch, nonce: string, folder: string, session_folder: string): RunSpec => {
+  const specOf = (
+    row: RunRow,
+    harness: HarnessLaunch,
+    nonce: string,
+    folder: string,
+    session_folder: string,
+  ): RunSpec => {
     const { path, revision } = workspaces.find(row.workspace_id)!;
     const native = sessions.native(row.session_id);
     return {
@@ -187,10 +206,12 @@ export function createSupervisor(needs: Needs) {
       model: row.model,
       prompt: row.prompt,
       native_session_id: native,
-      transcript: store.transcript(row.session_id, row.key, turnsOfTranscript).flatMap(({ prompt, text }) => [
-        { role: 'user' as const, text: prompt },
-        ...(text === null ? [] : [{ role: 'assistant' as const, text }]),
-      ]),
+      transcript: store
+        .transcript(row.session_id, row.key, turnsOfTranscript)
+        .flatMap(({ prompt, text }) => [
+          { role: 'user' as const, text: prompt },
+          ...(text === null ? [] : [{ role: 'assistant' as const, text }]),
+        ]),
       env: registry.environment(row.harness),
       limits: {
         timeout_seconds: row.limits.timeout_seconds ?? config.runs.timeout_seconds,
@@ -220,7 +241,7 @@ export function createSupervisor(needs: Needs) {
       if (draining) return null;
       let free = config.runs.max_parallel - working.length;
       const busy = new Set<string>();
-      for (let after = 0; free > 0; ) {
+      for (let after = 0; free > 0;) {
         const waiting = store.waiting(after, 100);
         for (const { id, workspace_id } of waiting) {
           if (free <= 0) break;
@@ -267,8 +288,13 @@ export function createSupervisor(needs: Needs) {
           links.get(id)?.link.close();
           links.delete(id);
           if (row.runner && executor.isAlive(row.runner)) executor.kill(row.runner);
-          await sweep(id, folderOf(id));
-          fail(row, 'harness_lost', 'internal_error', 'The record of this run is damaged from here on; the run was ended.');
+          await sweep(id);
+          fail(
+            row,
+            'harness_lost',
+            'internal_error',
+            'The record of this run is damaged from here on; the run was ended.',
+          );
         })(),
       );
     },

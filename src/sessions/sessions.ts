@@ -15,7 +15,8 @@ export function createSessions({ db, clock }: { db: Db; clock: Clock }) {
 
   const get = (organization: string, id: string): Session => {
     const session = store.find(id);
-    if (!session || session.organization_id !== organization) throw new Fault('not_found', `There is no session ${id}.`);
+    if (!session || session.organization_id !== organization)
+      throw new Fault('not_found', `There is no session ${id}.`);
     return session;
   };
 

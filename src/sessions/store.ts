@@ -25,12 +25,10 @@ export const createStore = (db: Db) => ({
 
   list(organization: string, workspace: string | undefined, after: number | null, limit: number) {
     const where = workspace === undefined ? 'organization_id = ?' : 'organization_id = ? AND workspace_id = ?';
-    return db.all<{ key: number }>(`SELECT ${columns} FROM sessions WHERE ${where} AND key < ? ORDER BY key DESC LIMIT ?`, [
-      organization,
-      ...(workspace === undefined ? [] : [workspace]),
-      after ?? Number.MAX_SAFE_INTEGER,
-      limit,
-    ]);
+    return db.all<{ key: number }>(
+      `SELECT ${columns} FROM sessions WHERE ${where} AND key < ? ORDER BY key DESC LIMIT ?`,
+      [organization, ...(workspace === undefined ? [] : [workspace]), after ?? Number.MAX_SAFE_INTEGER, limit],
+    );
   },
 
   update(id: string, fields: Partial<Session> & { native_session_id?: string }) {

@@ -42,14 +42,17 @@ export const createStore = (db: Db) => ({
   },
 
   claim: (id: string, writer: Writer): boolean =>
-    db.run(`UPDATE workspaces SET writer = ? WHERE id = ? AND writer IS NULL AND status = 'ready'`, [JSON.stringify(writer), id]) > 0,
+    db.run(`UPDATE workspaces SET writer = ? WHERE id = ? AND writer IS NULL AND status = 'ready'`, [
+      JSON.stringify(writer),
+      id,
+    ]) > 0,
 
   release: (id: string, holder: string) =>
     db.run(`UPDATE workspaces SET writer = NULL WHERE id = ? AND writer ->> 'id' = ?`, [id, holder]),
 
   grow: (id: string, now: string): number =>
-    db.get<{ revision: number }>('UPDATE workspaces SET revision = revision + 1, updated_at = ? WHERE id = ? RETURNING revision', [
-      now,
-      id,
-    ])!.revision,
+    db.get<{ revision: number }>(
+      'UPDATE workspaces SET revision = revision + 1, updated_at = ? WHERE id = ? RETURNING revision',
+      [now, id],
+    )!.revision,
 });

@@ -34,7 +34,8 @@ export function createWorkspaces({ db, clock, operations, folder, forbidden, env
 
   const get = (organization: string, id: string): Workspace => {
     const workspace = store.find(id);
-    if (!workspace || workspace.organization_id !== organization) throw new Fault('not_found', `There is no workspace ${id}.`);
+    if (!workspace || workspace.organization_id !== organization)
+      throw new Fault('not_found', `There is no workspace ${id}.`);
     return workspace;
   };
 
@@ -44,7 +45,11 @@ export function createWorkspaces({ db, clock, operations, folder, forbidden, env
     tx.after(changed);
   };
 
-  const submit = (tx: Tx, { id, organization_id }: Workspace, type: 'workspace.create' | 'workspace.delete'): Operation =>
+  const submit = (
+    tx: Tx,
+    { id, organization_id }: Workspace,
+    type: 'workspace.create' | 'workspace.delete',
+  ): Operation =>
     operations.submit(tx, { type, organization_id, resource: { type: 'workspace', id }, input: { workspace_id: id } });
 
   operations.handle('workspace.create', async ({ workspace_id }: { workspace_id: string }) => {
@@ -85,7 +90,10 @@ export function createWorkspaces({ db, clock, operations, folder, forbidden, env
   /** The canonical path of a directory that may be worked in. */
   const resolveDirectory = (path: string): string => {
     const refuse = (message: string) =>
-      new Fault('invalid_request', message, { param: 'source.path', details: { errors: [{ path: '/source/path', message }] } });
+      new Fault('invalid_request', message, {
+        param: 'source.path',
+        details: { errors: [{ path: '/source/path', message }] },
+      });
     let real: string;
     try {
       real = realpathSync(path);
@@ -110,7 +118,11 @@ export function createWorkspaces({ db, clock, operations, folder, forbidden, env
      * Makes a workspace's row and the operation that makes its tree. A directory that another workspace works on in place
      * is `invalid_state` with its `workspace_id`.
      */
-    create(tx: Tx, project: { id: string; organization_id: string }, body: WorkspaceCreate): { workspace: Workspace; operation: Operation } {
+    create(
+      tx: Tx,
+      project: { id: string; organization_id: string },
+      body: WorkspaceCreate,
+    ): { workspace: Workspace; operation: Operation } {
       const now = iso(clock.now());
       const id = clock.id();
       let source: WorkspaceSource = body.source ?? { type: 'empty' };
@@ -172,7 +184,9 @@ export function createWorkspaces({ db, clock, operations, folder, forbidden, env
     cancelDeletion(tx: Tx, organization: string, id: string): Workspace {
       const workspace = get(organization, id);
       if (workspace.status !== 'deleting')
-        throw new Fault('invalid_state', 'No removal of this workspace is scheduled.', { details: { state: workspace.status } });
+        throw new Fault('invalid_state', 'No removal of this workspace is scheduled.', {
+          details: { state: workspace.status },
+        });
       operations.cancel(tx, id, 'workspace.delete');
       move(tx, workspace, 'provisioning', { delete_after: null, error: null });
       // Making the tree may be repeated, so it serves whatever state the removal found the tree in.
@@ -205,10 +219,12 @@ export function createWorkspaces({ db, clock, operations, folder, forbidden, env
 
     /** Removes the trees of a project's workspaces that the daemon made. */
     async purge(project: string): Promise<void> {
-      for (const workspace of store.all(project)) if (workspace.status !== 'deleted') await unprovision(workspace, trash, env);
+      for (const workspace of store.all(project))
+        if (workspace.status !== 'deleted') await unprovision(workspace, trash, env);
     },
   };
 }
 export type Workspaces = ReturnType<typeof createWorkspaces>;
 
-const within = (path: string, folder: string): boolean => path === folder || path.startsWith(folder.endsWith(sep) ? folder : folder + sep);
+const within = (path: string, folder: string): boolean =>
+  path === folder || path.startsWith(folder.endsWith(sep) ? folder : folder + sep);

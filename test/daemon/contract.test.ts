@@ -45,12 +45,23 @@ describe('every reply is what its row says', () => {
   /** Calls an operation by its name and checks the answer against its row. */
   const call = async (
     id: OperationId,
-    { query = '', body, headers, ...path }: { query?: string; body?: unknown; headers?: Record<string, string>; [name: string]: unknown } = {},
+    {
+      query = '',
+      body,
+      headers,
+      ...path
+    }: { query?: string; body?: unknown; headers?: Record<string, string>; [name: string]: unknown } = {},
   ): Promise<Answer> => {
     const endpoint = api[id] as Endpoint;
-    const url = endpoint.path.replace(/\{(\w+)\}/g, (_, name: string) => String(path[name] ?? ids[name])) + query;
+    const url =
+      endpoint.path.replace(/\{(\w+)\}/g, (_, name: string) => (path[name] as string | undefined) ?? ids[name]!) +
+      query;
     const answer = await scene.call(endpoint.method, url, body, headers);
-    expect({ id, status: answer.status, text: answer.status < 300 ? '' : answer.text }).toEqual({ id, status: endpoint.status, text: '' });
+    expect({ id, status: answer.status, text: answer.status < 300 ? '' : answer.text }).toEqual({
+      id,
+      status: endpoint.status,
+      text: '',
+    });
     expect(answer.headers['x-request-id']).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$/);
     expect(answer.headers['x-content-type-options']).toBe('nosniff');
     expect(answer.headers['cache-control']).toBe('no-store');
@@ -79,7 +90,12 @@ describe('every reply is what its row says', () => {
       body: { name: ' Ärger & <b>\u{1f600}</b> ', persistence: 'ephemeral', description: 'x', metadata: { a: '' } },
     });
     expect(headers.location).toBe(`/v1/projects/${project.id}`);
-    expect(project).toMatchObject({ name: ' Ärger & <b>\u{1f600}</b> ', persistence: 'ephemeral', archived: false, status: 'active' });
+    expect(project).toMatchObject({
+      name: ' Ärger & <b>\u{1f600}</b> ',
+      persistence: 'ephemeral',
+      archived: false,
+      status: 'active',
+    });
     ids.project_id = project.id;
     await call('listProjects');
     expect((await call('getProject')).body).toEqual(project);
@@ -90,17 +106,28 @@ describe('every reply is what its row says', () => {
     const { body: archived } = await call('getProject');
     expect(archived).toMatchObject({ archived: true, status: 'archived', archived_at: expect.any(String) });
     const { body: removal } = await call('scheduleProjectDeletion', { body: {} });
-    expect(removal).toMatchObject({ type: 'project.delete', status: 'queued', resource: { type: 'project', id: project.id } });
+    expect(removal).toMatchObject({
+      type: 'project.delete',
+      status: 'queued',
+      resource: { type: 'project', id: project.id },
+    });
     expect((await call('getProject')).body.delete_after).not.toBeNull();
     expect((await call('cancelProjectDeletion')).body.delete_after).toBeNull();
-    expect((await call('updateProject', { body: { archived: false } })).body).toMatchObject({ archived: false, archived_at: null });
+    expect((await call('updateProject', { body: { archived: false } })).body).toMatchObject({
+      archived: false,
+      archived_at: null,
+    });
   });
 
   test('workspaces', async () => {
     const { body: operation } = await call('createWorkspace', { body: { name: 'Trees', metadata: { a: 'b' } } });
     ids.workspace_id = operation.resource.id;
     await scene.app.settle();
-    expect((await call('getWorkspace')).body).toMatchObject({ status: 'ready', name: 'Trees', source: { type: 'empty' } });
+    expect((await call('getWorkspace')).body).toMatchObject({
+      status: 'ready',
+      name: 'Trees',
+      source: { type: 'empty' },
+    });
     await call('listWorkspaces');
     await call('updateWorkspace', { body: { name: 'Other' } });
     await call('deleteWorkspace', { query: '?after_seconds=100' });
@@ -113,7 +140,13 @@ describe('every reply is what its row says', () => {
 
   test('runs, sessions and inputs', async () => {
     const { body: accepted, headers } = await call('createRun', {
-      body: { workspace_id: ids.workspace_id, harness: 'shell', prompt: `touch made; ${gate.script}`, metadata: { a: 'b' }, limits: { max_cost_micro_usd: '5' } },
+      body: {
+        workspace_id: ids.workspace_id,
+        harness: 'shell',
+        prompt: `touch made; ${gate.script}`,
+        metadata: { a: 'b' },
+        limits: { max_cost_micro_usd: '5' },
+      },
     });
     expect(accepted.id).toBe(accepted.run_id);
     expect(headers.location).toBe(`/v1/runs/${accepted.run_id}`);
@@ -124,7 +157,11 @@ describe('every reply is what its row says', () => {
     expect((await call('getRunResult')).body.final).toBe(false);
     const row = await untilRun(scene, accepted.run_id, ['running']);
     expect((await call('getWorkspace')).body.writer).toMatchObject({ kind: 'run', id: accepted.run_id });
-    expect((await call('getSession')).body).toMatchObject({ status: 'running', latest_run_id: accepted.run_id, run_count: 1 });
+    expect((await call('getSession')).body).toMatchObject({
+      status: 'running',
+      latest_run_id: accepted.run_id,
+      run_count: 1,
+    });
     const { app } = scene;
     const request = app.clock.id();
     app.db.write((tx) =>
@@ -143,21 +180,31 @@ describe('every reply is what its row says', () => {
     await call('listInputRequests', { query: '?status=pending,answered' });
     await call('submitRunInput', { body: { option_id: 'yes' } });
     expect((await call('submitRunInput', { body: { request_id: request, option_id: 'yes' } })).status).toBe(202);
-    expect((await call('listInputRequests', { query: `?run_id=${accepted.run_id}` })).body.data).toMatchObject([{ id: request, status: 'answered' }]);
+    expect((await call('listInputRequests', { query: `?run_id=${accepted.run_id}` })).body.data).toMatchObject([
+      { id: request, status: 'answered' },
+    ]);
     await call('listRuns', { query: '?status=running' });
     const { body: failed } = await call('createRun', { body: { ...missingRun, project_id: ids.project_id } });
     await untilRun(scene, failed.run_id, ended);
-    expect((await call('getRun', { run_id: failed.run_id })).body).toMatchObject({ status: 'failed', error: { code: 'harness_not_found' } });
+    expect((await call('getRun', { run_id: failed.run_id })).body).toMatchObject({
+      status: 'failed',
+      error: { code: 'harness_not_found' },
+    });
     expect((await call('cancelRun', { run_id: failed.run_id, body: {} })).body.status).toBe('failed');
     await call('getRunResult', { run_id: failed.run_id });
     await call('listSessions');
     await call('cancelRun', { body: {} });
     await untilRun(scene, accepted.run_id, ended);
-    expect((await call('cancelRun', { body: {} })).body).toMatchObject({ status: 'cancelled', stop_reason: 'cancelled' });
+    expect((await call('cancelRun', { body: {} })).body).toMatchObject({
+      status: 'cancelled',
+      stop_reason: 'cancelled',
+    });
     expect((await call('getRunResult')).body).toMatchObject({ final: true, status: 'cancelled' });
     expect((await call('getSession')).body.status).toBe('idle');
     const { body: page } = await call('listRunEvents');
-    expect(page.data.map((event: { sequence: number }) => event.sequence)).toEqual(page.data.map((_: unknown, index: number) => index + 1));
+    expect(page.data.map((event: { sequence: number }) => event.sequence)).toEqual(
+      page.data.map((_: unknown, index: number) => index + 1),
+    );
     expect(page.data.at(-1).type).toBe('run.cancelled');
   });
 
@@ -214,7 +261,9 @@ describe('every reply is what its row says', () => {
       // A run that is still going: its stream is the one that stays open.
       const open = createGate();
       const stream = path.endsWith('stream');
-      const run_id = stream ? (await createRun(scene, { ...shellIn(ids.project_id!), prompt: open.script })).run_id : ids.run_id!;
+      const run_id = stream
+        ? (await createRun(scene, { ...shellIn(ids.project_id!), prompt: open.script })).run_id
+        : ids.run_id!;
       if (stream) await untilRun(scene, run_id, ['running']);
       const url = path.replace(/\{(\w+)\}/g, (_, name: string) => (name === 'run_id' ? run_id : ids[name]!));
       const head = await headOf(scene, url);
@@ -233,12 +282,15 @@ describe('every reply is what its row says', () => {
     expect(await headOf(scene, '/v1/projects', '')).toMatchObject({ status: 401, bytes: 0 });
   });
 
-  test.each(['/healthz', '/readyz', '/v1/openapi.json', '/docs', '/nothing', '/v1/nothing'])('X-Request-Id is on %s', async (path) => {
-    const answers = await Promise.all([scene.call('GET', path), scene.call('GET', path)]);
-    const [one, two] = answers.map(({ headers }) => headers['x-request-id']);
-    expect(one).toMatch(/^[0-9a-f-]{36}$/);
-    expect(two).not.toBe(one);
-  });
+  test.each(['/healthz', '/readyz', '/v1/openapi.json', '/docs', '/nothing', '/v1/nothing'])(
+    'X-Request-Id is on %s',
+    async (path) => {
+      const answers = await Promise.all([scene.call('GET', path), scene.call('GET', path)]);
+      const [one, two] = answers.map(({ headers }) => headers['x-request-id']);
+      expect(one).toMatch(/^[0-9a-f-]{36}$/);
+      expect(two).not.toBe(one);
+    },
+  );
 
   test('a request id that the client sends is not taken for ours', async () => {
     const { headers } = await scene.call('GET', '/v1/me', undefined, { 'x-request-id': 'mine', 'request-id': 'mine' });
@@ -248,31 +300,39 @@ describe('every reply is what its row says', () => {
 
 /** A HEAD request; undefined when it has not been answered to its end after two seconds. */
 function headOf({ port, token }: Scene, path: string, authorization = `Bearer ${token}`) {
-  return new Promise<{ status: number; headers: Record<string, unknown>; bytes: number } | undefined>((resolve, reject) => {
-    const sent = request({ host: '127.0.0.1', port, method: 'HEAD', path, headers: { authorization, connection: 'close' } }, (answer) => {
-      let bytes = 0;
-      answer.on('data', (part: Buffer) => (bytes += part.length));
-      // At once means: the connection, too, is free again.
-      answer.socket.once('close', () => {
-        clearTimeout(late);
-        resolve({ status: answer.statusCode!, headers: answer.headers, bytes });
-      });
-      answer.resume();
-    });
-    const late = setTimeout(() => {
-      resolve(undefined);
-      sent.destroy();
-    }, 2_000);
-    sent.on('error', reject);
-    sent.end();
-  });
+  return new Promise<{ status: number; headers: Record<string, unknown>; bytes: number } | undefined>(
+    (resolve, reject) => {
+      const sent = request(
+        { host: '127.0.0.1', port, method: 'HEAD', path, headers: { authorization, connection: 'close' } },
+        (answer) => {
+          let bytes = 0;
+          answer.on('data', (part: Buffer) => (bytes += part.length));
+          // At once means: the connection, too, is free again.
+          answer.socket.once('close', () => {
+            clearTimeout(late);
+            resolve({ status: answer.statusCode!, headers: answer.headers, bytes });
+          });
+          answer.resume();
+        },
+      );
+      const late = setTimeout(() => {
+        resolve(undefined);
+        sent.destroy();
+      }, 2_000);
+      sent.on('error', reject);
+      sent.end();
+    },
+  );
 }
 
 describe('the OpenAPI document', () => {
   const document = openApi() as {
     openapi: string;
     info: { version: string };
-    paths: Record<string, Record<string, { operationId: string; security: Record<string, string[]>[]; responses: Record<string, unknown> }>>;
+    paths: Record<
+      string,
+      Record<string, { operationId: string; security: Record<string, string[]>[]; responses: Record<string, unknown> }>
+    >;
   };
 
   test('is the golden file: a change of the contract shows in review', async () => {
@@ -290,11 +350,17 @@ describe('the OpenAPI document', () => {
     const described = Object.entries(document.paths).flatMap(([path, methods]) =>
       Object.entries(methods).map(([method, operation]) => ({ path, method: method.toUpperCase(), operation })),
     );
-    expect(described.map(({ operation }) => operation.operationId).toSorted()).toEqual(rows.map(([id]) => id).toSorted());
+    expect(described.map(({ operation }) => operation.operationId).toSorted()).toEqual(
+      rows.map(([id]) => id).toSorted(),
+    );
     for (const { path, method, operation } of described) {
       const endpoint = api[operation.operationId as OperationId] as Endpoint;
       expect({ path, method }).toEqual({ path: endpoint.path, method: endpoint.method });
-      expect(operation.security).toEqual([{ ApiKeyAuth: [] }, { DashboardSession: [] }, { CustomerOAuth: endpoint.scope === null ? [] : [endpoint.scope] }]);
+      expect(operation.security).toEqual([
+        { ApiKeyAuth: [] },
+        { DashboardSession: [] },
+        { CustomerOAuth: endpoint.scope === null ? [] : [endpoint.scope] },
+      ]);
       expect(Object.keys(operation.responses)).toEqual(expect.arrayContaining([String(endpoint.status), 'default']));
     }
   });
@@ -347,25 +413,28 @@ describe('lists', () => {
     const all: string[] = [];
     const step = fc.record({ add: fc.nat({ max: 3 }), limit: fc.integer({ min: 1, max: 7 }) });
     await fc.assert(
-      fc.asyncProperty(fc.integer({ min: 0, max: 5 }), fc.array(step, { minLength: 1, maxLength: 4 }), async (before, steps) => {
-        const add = async () => void all.push((await createProject(scene, { name: `Walk ${++made}` })).id);
-        for (let i = 0; i < before; i++) await add();
-        const expected = all.toReversed();
-        const found: string[] = [];
-        let cursor: string | null = '';
-        for (let turn = 0; cursor !== null; turn++) {
-          const { add: more, limit } = steps[turn % steps.length]!;
-          const address: string = `/v1/projects?query=walk&limit=${limit}${cursor && `&cursor=${cursor}`}`;
-          const { status, body } = await scene.call('GET', address);
-          expect(status).toBe(200);
-          expect(body.data.length).toBeLessThanOrEqual(limit);
-          if (body.next_cursor !== null) expect(body.data.length).toBe(limit);
-          found.push(...body.data.map(({ id }: { id: string }) => id));
-          cursor = body.next_cursor;
-          for (let i = 0; i < more && made < 120; i++) await add();
-        }
-        expect(found).toEqual(expected);
-      }),
+      fc.asyncProperty(
+        fc.integer({ min: 0, max: 5 }),
+        fc.array(step, { minLength: 1, maxLength: 4 }),
+        async (before, steps) => {
+          const add = async () => void all.push((await createProject(scene, { name: `Walk ${++made}` })).id);
+          for (let i = 0; i < before; i++) await add();
+          const expected = all.toReversed();
+          const found: string[] = [];
+          let cursor: string | null = '';
+          for (let turn = 0; cursor !== null; turn++) {
+            const { add: more, limit } = steps[turn % steps.length]!;
+            const address: string = `/v1/projects?query=walk&limit=${limit}${cursor && `&cursor=${cursor}`}`;
+            const { status, body } = await scene.call('GET', address);
+            expect(status).toBe(200);
+            expect(body.next_cursor === null ? body.data.length <= limit : body.data.length === limit).toBe(true);
+            found.push(...body.data.map(({ id }: { id: string }) => id));
+            cursor = body.next_cursor;
+            for (let i = 0; i < more && made < 120; i++) await add();
+          }
+          expect(found).toEqual(expected);
+        },
+      ),
       { numRuns: 15 },
     );
   });
@@ -392,9 +461,12 @@ describe('lists', () => {
   test('query finds a part of the name, upper and lower case alike, in every script and spelling', async () => {
     await createProject(scene, { name: 'Grüße aus ÄRGERLAND' });
     await createProject(scene, { name: 'cafe\u0301 100%_x' });
-    const find = async (query: string) => names(await scene.call('GET', `/v1/projects?query=${encodeURIComponent(query)}`));
-    for (const query of ['ärger', 'ÄRGER', 'A\u0308rger', 'grüße', 'ß', ' aus ']) expect(await find(query)).toEqual(['Grüße aus ÄRGERLAND']);
-    for (const query of ['CAFÉ', 'cafe\u0301', '%', '_', '100%_']) expect(await find(query)).toEqual(['cafe\u0301 100%_x']);
+    const find = async (query: string) =>
+      names(await scene.call('GET', `/v1/projects?query=${encodeURIComponent(query)}`));
+    for (const query of ['ärger', 'ÄRGER', 'A\u0308rger', 'grüße', 'ß', ' aus '])
+      expect(await find(query)).toEqual(['Grüße aus ÄRGERLAND']);
+    for (const query of ['CAFÉ', 'cafe\u0301', '%', '_', '100%_'])
+      expect(await find(query)).toEqual(['cafe\u0301 100%_x']);
     for (const query of ['argerland', 'x%', "' OR 1=1 --", '\\']) expect(await find(query)).toEqual([]);
   });
 
@@ -453,7 +525,10 @@ describe('lists', () => {
     expect(found).toEqual(Array.from({ length: last_sequence - 1 }, (_, index) => index + 2));
     for (const after of [last_sequence, last_sequence + 5, '007'.padStart(500, '0')])
       expect((await scene.call('GET', `/v1/runs/${run_id}/events?after=${after}`)).status).toBe(200);
-    expect((await scene.call('GET', `/v1/runs/${run_id}/events?after=${last_sequence}`)).body).toEqual({ data: [], next_cursor: null });
+    expect((await scene.call('GET', `/v1/runs/${run_id}/events?after=${last_sequence}`)).body).toEqual({
+      data: [],
+      next_cursor: null,
+    });
   });
 
   test('an id in upper case is the same id: in the path, in a query and in a body', async () => {
@@ -489,7 +564,8 @@ describe('time', () => {
       clock.advance(1);
     }
     await scene.app.settle();
-    const list = async (query: string) => (await scene.call('GET', `/v1/runs?${query}`)).body.data.map((run: { id: string }) => run.id);
+    const list = async (query: string) =>
+      (await scene.call('GET', `/v1/runs?${query}`)).body.data.map((run: { id: string }) => run.id);
     const [c, b, a] = runs;
     expect(await list('from=2026-05-01T00:00:00.001Z')).toEqual([c, b]);
     expect(await list('to=2026-05-01T00:00:00.001Z')).toEqual([a]);
@@ -573,7 +649,10 @@ describe('time', () => {
     await untilRun(scene, run_id, ['running']);
     const gone = new AbortController();
     const headers = { authorization: `Bearer ${scene.token}` };
-    const stream = await fetch(`http://127.0.0.1:${scene.port}/v1/runs/${run_id}/stream`, { headers, signal: gone.signal });
+    const stream = await fetch(`http://127.0.0.1:${scene.port}/v1/runs/${run_id}/stream`, {
+      headers,
+      signal: gone.signal,
+    });
     gone.abort();
     await stream.text().catch(() => '');
     gate.open();

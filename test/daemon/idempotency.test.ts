@@ -31,7 +31,11 @@ afterAll(() => scene.close());
 /** What came into being since `before`, but for the records of keys themselves. */
 const effect = (before: Record<string, number>) => {
   const now = counts(scene.app);
-  return Object.fromEntries(Object.entries(now).flatMap(([name, n]) => (n > before[name]! && name !== 'idempotency' ? [[name, n - before[name]!]] : [])));
+  return Object.fromEntries(
+    Object.entries(now).flatMap(([name, n]) =>
+      n > before[name]! && name !== 'idempotency' ? [[name, n - before[name]!]] : [],
+    ),
+  );
 };
 
 describe('fifty of the same request at once have one effect and get one answer:', () => {
@@ -47,7 +51,11 @@ describe('fifty of the same request at once have one effect and get one answer:'
       async () => ['POST', '/v1/runs', { ...missingRun, project_id: (await createProject(scene)).id }] as const,
       { workspaces: 1, operations: 1, runs: 1, sessions: 1, events: 2 },
     ],
-    ['an archiving', async () => ['DELETE', `/v1/projects/${(await createProject(scene)).id}`, undefined] as const, { operations: 1 }],
+    [
+      'an archiving',
+      async () => ['DELETE', `/v1/projects/${(await createProject(scene)).id}`, undefined] as const,
+      { operations: 1 },
+    ],
   ] as const)('%s', async (_name, prepare, expected) => {
     for (let round = 0; round < 3; round++) {
       const [method, path, body] = await prepare();
@@ -58,7 +66,10 @@ describe('fifty of the same request at once have one effect and get one answer:'
       await scene.app.settle();
       if (path === '/v1/runs') await untilRun(scene, answers[0]!.body.id, ended);
       expect(effect(before)).toEqual(expected);
-      expect(new Set(answers.map(({ status, text, headers: { location } }) => JSON.stringify([status, text, location]))).size).toBe(1);
+      expect(
+        new Set(answers.map(({ status, text, headers: { location } }) => JSON.stringify([status, text, location])))
+          .size,
+      ).toBe(1);
       expect(answers[0]!.status).toBeLessThan(300);
       expect(answers.filter((answer) => answer.headers['idempotent-replayed'] === undefined)).toHaveLength(1);
       expect(answers.filter((answer) => answer.headers['idempotent-replayed'] === 'true')).toHaveLength(49);
@@ -69,7 +80,9 @@ describe('fifty of the same request at once have one effect and get one answer:'
 
 test('fifty different keys have fifty effects', async () => {
   const before = counts(scene.app);
-  const answers = await Promise.all(Array.from({ length: 50 }, () => scene.call('POST', '/v1/projects', { name: 'Same' }, fresh())));
+  const answers = await Promise.all(
+    Array.from({ length: 50 }, () => scene.call('POST', '/v1/projects', { name: 'Same' }, fresh())),
+  );
   expect(effect(before)).toEqual({ projects: 50 });
   expect(new Set(answers.map(({ body }) => body.id)).size).toBe(50);
 });
@@ -129,7 +142,9 @@ test('a key with another precondition is another request', async () => {
   const { id } = await createProject(scene);
   const headers = fresh();
   await scene.call('PATCH', `/v1/projects/${id}`, { name: 'One' }, headers);
-  expect((await scene.call('PATCH', `/v1/projects/${id}`, { name: 'One' }, { ...headers, 'if-match': '"1"' })).status).toBe(422);
+  expect(
+    (await scene.call('PATCH', `/v1/projects/${id}`, { name: 'One' }, { ...headers, 'if-match': '"1"' })).status,
+  ).toBe(422);
 });
 
 test('a request that failed leaves its key free', async () => {
@@ -150,11 +165,18 @@ test('a request that failed leaves its key free', async () => {
 });
 
 test('any key of visible ASCII is taken as it is', async () => {
-  const visible = fc.string({ unit: fc.integer({ min: 0x21, max: 0x7e }).map((code) => String.fromCharCode(code)), minLength: 1, maxLength: 255 });
+  const visible = fc.string({
+    unit: fc.integer({ min: 0x21, max: 0x7e }).map((code) => String.fromCharCode(code)),
+    minLength: 1,
+    maxLength: 255,
+  });
   await fc.assert(
     fc.asyncProperty(visible, async (text) => {
       const headers = { 'idempotency-key': `${text.slice(0, 240)}/${++key}` };
-      const [one, two] = [await scene.call('POST', '/v1/projects', { name: 'x' }, headers), await scene.call('POST', '/v1/projects', { name: 'x' }, headers)];
+      const [one, two] = [
+        await scene.call('POST', '/v1/projects', { name: 'x' }, headers),
+        await scene.call('POST', '/v1/projects', { name: 'x' }, headers),
+      ];
       expect(one.status).toBe(201);
       expect(two.text).toBe(one.text);
     }),
@@ -175,7 +197,11 @@ test('the record survives a restart', async () => {
   const two = await openScene({ folder, config: withMissingHarness });
   const before = dump(two.app);
   const again = await two.call('POST', '/v1/runs', run, headers);
-  expect(again).toMatchObject({ status: 202, text: first.text, headers: { 'idempotent-replayed': 'true', location: first.headers.location } });
+  expect(again).toMatchObject({
+    status: 202,
+    text: first.text,
+    headers: { 'idempotent-replayed': 'true', location: first.headers.location },
+  });
   const found = await two.call('GET', `/v1/runs?idempotency_key=${headers['idempotency-key']}`);
   expect(found.body.data.map((item: { id: string }) => item.id)).toEqual([first.body.run_id]);
   expect(dump(two.app)).toBe(before);

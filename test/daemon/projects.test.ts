@@ -43,15 +43,25 @@ test('a project is archived only once its runs have finished; no run starts mean
   const operation = await archive(scene, id);
   expect(operation).toMatchObject({ type: 'project.archive', resource: { type: 'project', id } });
   expect(await get(scene, `/v1/operations/${operation.id}`)).toMatchObject({ status: 'running', finished_at: null });
-  expect(await get(scene, `/v1/projects/${id}`)).toMatchObject({ status: 'archiving', archived: false, archived_at: null });
-  expect((await scene.call('POST', '/v1/runs', { ...missingRun, workspace_id })).body.error.code).toBe('project_archived');
+  expect(await get(scene, `/v1/projects/${id}`)).toMatchObject({
+    status: 'archiving',
+    archived: false,
+    archived_at: null,
+  });
+  expect((await scene.call('POST', '/v1/runs', { ...missingRun, workspace_id })).body.error.code).toBe(
+    'project_archived',
+  );
   expect((await scene.call('DELETE', `/v1/projects/${id}`)).body.id).toBe(operation.id);
 
   const waited = scene.call('GET', `/v1/operations/${operation.id}?wait=30`);
   gate.open();
   expect((await waited).body).toMatchObject({ status: 'succeeded', error: null });
   for (const run of [run_id, queued.run_id]) expect((await get(scene, `/v1/runs/${run}`)).status).toBe('completed');
-  expect(await get(scene, `/v1/projects/${id}`)).toMatchObject({ status: 'archived', archived: true, archived_at: expect.any(String) });
+  expect(await get(scene, `/v1/projects/${id}`)).toMatchObject({
+    status: 'archived',
+    archived: true,
+    archived_at: expect.any(String),
+  });
   expect((await get(scene, `/v1/runs/${run_id}/events`)).data.at(-1).type).toBe('run.completed');
   gate.remove();
   await scene.close();
@@ -97,7 +107,11 @@ test('archiving keeps files and history; archiving again and unarchiving twice c
   const scene = await openScene({ config: withMissingHarness });
   const { id } = await createProject(scene);
   const workspace = await createWorkspace(scene, id);
-  const { run_id } = await createRun(scene, { workspace_id: workspace.id, harness: 'shell', prompt: 'echo kept > file' });
+  const { run_id } = await createRun(scene, {
+    workspace_id: workspace.id,
+    harness: 'shell',
+    prompt: 'echo kept > file',
+  });
   await untilRun(scene, run_id, ended);
   await archive(scene, id);
   const first = await get(scene, `/v1/projects/${id}`);
@@ -108,7 +122,10 @@ test('archiving keeps files and history; archiving again and unarchiving twice c
   expect((await get(scene, `/v1/runs/${run_id}/result`)).final).toBe(true);
   for (let i = 0; i < 2; i++) {
     const { status, body } = await scene.call('PATCH', `/v1/projects/${id}`, { archived: false });
-    expect({ status, body }).toMatchObject({ status: 200, body: { status: 'active', archived: false, archived_at: null } });
+    expect({ status, body }).toMatchObject({
+      status: 200,
+      body: { status: 'active', archived: false, archived_at: null },
+    });
   }
   await scene.close();
 });
@@ -120,7 +137,11 @@ test('a removal is scheduled for seven days, and then all that belonged to the p
   const kept = await createProject(scene, { name: 'Neighbour' });
   const workspace = await createWorkspace(scene, id);
   const turn = () => clock.advance(25);
-  const { run_id, session_id } = await createRun(scene, { workspace_id: workspace.id, harness: 'shell', prompt: 'echo x > file' });
+  const { run_id, session_id } = await createRun(scene, {
+    workspace_id: workspace.id,
+    harness: 'shell',
+    prompt: 'echo x > file',
+  });
   await untilRun(scene, run_id, ended, turn);
   const neighbour = await createRun(scene, { ...missingRun, project_id: kept.id });
   await untilRun(scene, neighbour.run_id, ended, turn);
@@ -136,7 +157,14 @@ test('a removal is scheduled for seven days, and then all that belonged to the p
   await pass(scene, clock, 1);
 
   expect(await get(scene, `/v1/operations/${operation.id}`)).toMatchObject({ status: 'succeeded' });
-  for (const path of [`projects/${id}`, `workspaces/${workspace.id}`, `sessions/${session_id}`, `runs/${run_id}`, `runs/${run_id}/events`, `runs/${run_id}/stream`])
+  for (const path of [
+    `projects/${id}`,
+    `workspaces/${workspace.id}`,
+    `sessions/${session_id}`,
+    `runs/${run_id}`,
+    `runs/${run_id}/events`,
+    `runs/${run_id}/stream`,
+  ])
     expect((await scene.call('GET', `/v1/${path}`)).status).toBe(404);
   expect(counts(scene.app)).toMatchObject({ projects: 1, workspaces: 1, sessions: 1, runs: 1, events: 2 });
   expect((await get(scene, `/v1/runs/${neighbour.run_id}`)).status).toBe('failed');
@@ -155,7 +183,9 @@ test('a removal leaves nothing of the project’s sessions on the disk either', 
   await scene.call('POST', `/v1/projects/${id}/deletion`, { after_seconds: 0 });
   await scene.app.settle();
   expect((await scene.call('GET', `/v1/projects/${id}`)).status).toBe(404);
-  const left = readdirSync(scene.home.data, { recursive: true, encoding: 'utf8' }).filter((name) => name.includes(session_id));
+  const left = readdirSync(scene.home.data, { recursive: true, encoding: 'utf8' }).filter((name) =>
+    name.includes(session_id),
+  );
   await scene.close();
   expect(left).toEqual([]);
 });
@@ -165,11 +195,15 @@ test('a scheduled removal is taken back, moved, and dropped by unarchiving', asy
   const scene = await openScene({ clock });
   const { id } = await createProject(scene);
   await archive(scene, id);
-  const schedule = async (after_seconds: number) => (await scene.call('POST', `/v1/projects/${id}/deletion`, { after_seconds })).body;
+  const schedule = async (after_seconds: number) =>
+    (await scene.call('POST', `/v1/projects/${id}/deletion`, { after_seconds })).body;
   const status = async (operation: { id: string }) => (await get(scene, `/v1/operations/${operation.id}`)).status;
 
   const first = await schedule(60);
-  expect((await scene.call('DELETE', `/v1/projects/${id}/deletion`)).body).toMatchObject({ delete_after: null, status: 'archived' });
+  expect((await scene.call('DELETE', `/v1/projects/${id}/deletion`)).body).toMatchObject({
+    delete_after: null,
+    status: 'archived',
+  });
   expect(await status(first)).toBe('cancelled');
   await pass(scene, clock, day);
   expect((await get(scene, `/v1/projects/${id}`)).status).toBe('archived');
@@ -212,7 +246,8 @@ test('an ephemeral project is archived 24 hours after its last run, a persistent
       await untilRun(scene, run_id, ended);
     }
   };
-  const statuses = async () => Promise.all([brief, lasting].map(async ({ id }) => (await get(scene, `/v1/projects/${id}`)).status));
+  const statuses = async () =>
+    Promise.all([brief, lasting].map(async ({ id }) => (await get(scene, `/v1/projects/${id}`)).status));
   await work();
   await pass(scene, clock, 23 * hour);
   await work();

@@ -19,7 +19,11 @@ beforeEach(async () => {
   // Somebody else writes in the workspace, so the run waits and its history grows only by this test's hand.
   const writer = { kind: 'file' as const, id: operation.id, since: new Date(clock.now()).toISOString() };
   open.app.db.write((tx) => open.app.workspaces.claim(tx, operation.resource.id, writer));
-  const accepted = await open.call('POST', '/v1/runs', { workspace_id: operation.resource.id, harness: 'shell', prompt: 'x' });
+  const accepted = await open.call('POST', '/v1/runs', {
+    workspace_id: operation.resource.id,
+    harness: 'shell',
+    prompt: 'x',
+  });
   run = accepted.body.run_id;
 });
 afterEach(async () => {
@@ -33,7 +37,9 @@ function read(headers: Record<string, string> = {}, query = '') {
   const seen = { text: '', ended: false };
   const lines = Object.entries({ host: '127.0.0.1', authorization: `Bearer ${open.token}`, ...headers });
   const socket = connect(port, '127.0.0.1', () =>
-    socket.write(`GET /v1/runs/${run}/stream${query} HTTP/1.1\r\n${lines.map(([name, value]) => `${name}: ${value}`).join('\r\n')}\r\n\r\n`),
+    socket.write(
+      `GET /v1/runs/${run}/stream${query} HTTP/1.1\r\n${lines.map(([name, value]) => `${name}: ${value}`).join('\r\n')}\r\n\r\n`,
+    ),
   );
   sockets.push(socket);
   socket.setEncoding('utf8').on('data', (text: string) => (seen.text += text));
@@ -62,7 +68,12 @@ test('events come with id, type and the whole event on one line; new ones as the
   expect(ids(stream.text)).toEqual([1, 2]);
   const [, type, data] = stream.text.slice(stream.text.indexOf('id: 2')).split('\n');
   expect(type).toBe('event: log');
-  expect(JSON.parse(data!.slice('data: '.length))).toMatchObject({ id: '2', sequence: 2, type: 'log', data: { text: 'two\nlines' } });
+  expect(JSON.parse(data!.slice('data: '.length))).toMatchObject({
+    id: '2',
+    sequence: 2,
+    type: 'log',
+    data: { text: 'two\nlines' },
+  });
 });
 
 test('Last-Event-ID beats `after`; a cursor past the newest event waits for more', async () => {
@@ -94,7 +105,8 @@ test('after the terminal event the stream ends; a cursor at or past it gets 204'
   await open.call('POST', `/v1/runs/${run}/cancel`, {});
   await until('the end', () => stream.text.endsWith('0\r\n\r\n'));
   expect(stream.text).toContain('event: run.cancelled');
-  for (const after of ['2', '77']) expect((await open.call('GET', `/v1/runs/${run}/stream?after=${after}`)).status).toBe(204);
+  for (const after of ['2', '77'])
+    expect((await open.call('GET', `/v1/runs/${run}/stream?after=${after}`)).status).toBe(204);
 });
 
 test('a reader that does not read is cut off, and nobody waits for it', async () => {
@@ -126,6 +138,11 @@ test('only so many streams may be open at once; one that is closed makes room', 
 });
 
 test('events are appended with their type first, which is how it is read off', () => {
-  const text = draftText({ type: 'log', source: 'daemon', created_at: 'x', data: { level: 'info', stream: 'daemon', text: '' } });
+  const text = draftText({
+    type: 'log',
+    source: 'daemon',
+    created_at: 'x',
+    data: { level: 'info', stream: 'daemon', text: '' },
+  });
   expect(text.startsWith('{"type":"log",')).toBe(true);
 });

@@ -1,10 +1,31 @@
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { createTestClock, type TestClock } from '../kit/clock.ts';
-import { createGate, createProject, createRun, createWorkspace, ended, missingRun, openScene, type Scene, untilRun, withMissingHarness } from './scene.ts';
+import {
+  createGate,
+  createProject,
+  createRun,
+  createWorkspace,
+  ended,
+  missingRun,
+  openScene,
+  type Scene,
+  untilRun,
+  withMissingHarness,
+} from './scene.ts';
 
 const day = 86_400_000;
 let scene: Scene;
@@ -26,7 +47,8 @@ afterEach(async () => {
 
 const get = async (id: string) => (await scene.call('GET', `/v1/workspaces/${id}`)).body;
 const operation = async (id: string) => (await scene.call('GET', `/v1/operations/${id}`)).body;
-const create = (source?: object, name?: string) => createWorkspace(scene, project, { ...(source ? { source } : {}), ...(name ? { name } : {}) });
+const create = (source?: object, name?: string) =>
+  createWorkspace(scene, project, { ...(source ? { source } : {}), ...(name ? { name } : {}) });
 const remove = async (id: string, query = '') => {
   const { status, body } = await scene.call('DELETE', `/v1/workspaces/${id}${query}`);
   expect(status).toBe(202);
@@ -43,11 +65,15 @@ const folder = (name: string): string => {
   return path;
 };
 const git = (cwd: string, ...args: string[]): string =>
-  execFileSync('git', ['-c', 'user.name=Test', '-c', 'user.email=test@example.org', '-c', 'init.defaultBranch=main', ...args], {
-    cwd,
-    encoding: 'utf8',
-    stdio: ['ignore', 'pipe', 'pipe'],
-  }).trim();
+  execFileSync(
+    'git',
+    ['-c', 'user.name=Test', '-c', 'user.email=test@example.org', '-c', 'init.defaultBranch=main', ...args],
+    {
+      cwd,
+      encoding: 'utf8',
+      stdio: ['ignore', 'pipe', 'pipe'],
+    },
+  ).trim();
 const repository = (name = 'repository'): string => {
   const path = folder(name);
   git(path, 'init', '-q');
@@ -59,7 +85,15 @@ const repository = (name = 'repository'): string => {
 
 test('an empty workspace is an empty folder of the daemon’s own, for the user alone', async () => {
   const workspace = await create();
-  expect(workspace).toMatchObject({ status: 'ready', name: 'workspace', source: { type: 'empty' }, revision: 0, writer: null, git: null, error: null });
+  expect(workspace).toMatchObject({
+    status: 'ready',
+    name: 'workspace',
+    source: { type: 'empty' },
+    revision: 0,
+    writer: null,
+    git: null,
+    error: null,
+  });
   expect(workspace.path.startsWith(scene.home.data)).toBe(true);
   expect(readdirSync(workspace.path)).toEqual([]);
 });
@@ -69,10 +103,16 @@ test('in place a run works on the user’s own directory, which is never removed
   writeFileSync(join(path, 'precious'), 'x');
   const workspace = await create({ type: 'directory', path, mode: 'in_place' });
   expect(workspace).toMatchObject({ status: 'ready', path, name: 'mine' });
-  const { run_id } = await createRun(scene, { workspace_id: workspace.id, harness: 'shell', prompt: 'pwd; echo new > made' });
+  const { run_id } = await createRun(scene, {
+    workspace_id: workspace.id,
+    harness: 'shell',
+    prompt: 'pwd; echo new > made',
+  });
   await untilRun(scene, run_id, ended, () => clock.advance(25));
   expect((await scene.call('GET', `/v1/runs/${run_id}/result`)).body.text).toBe(`${path}\n`);
-  expect((await scene.call('GET', `/v1/runs/${run_id}/result`)).body.changes.files).toMatchObject([{ path: 'made', change: 'added' }]);
+  expect((await scene.call('GET', `/v1/runs/${run_id}/result`)).body.changes.files).toMatchObject([
+    { path: 'made', change: 'added' },
+  ]);
   expect((await get(workspace.id)).revision).toBeGreaterThan(0);
   const id = await remove(workspace.id, '?after_seconds=0');
   await pass(1);
@@ -108,11 +148,18 @@ test('two workspaces never share a directory, by whatever name it is given', asy
   symlinkSync(path, join(home, 'link'));
   const first = await create({ type: 'directory', path, mode: 'in_place' });
   for (const other of [path, `${path}/`, join(home, 'link'), `${home}/./mine`, `${home}/mine/../mine`]) {
-    const answer = await scene.call('POST', `/v1/projects/${project}/workspaces`, { source: { type: 'directory', path: other, mode: 'in_place' } });
-    expect(answer).toMatchObject({ status: 409, body: { error: { code: 'invalid_state', details: { workspace_id: first.id } } } });
+    const answer = await scene.call('POST', `/v1/projects/${project}/workspaces`, {
+      source: { type: 'directory', path: other, mode: 'in_place' },
+    });
+    expect(answer).toMatchObject({
+      status: 409,
+      body: { error: { code: 'invalid_state', details: { workspace_id: first.id } } },
+    });
   }
   await remove(first.id);
-  const answer = await scene.call('POST', `/v1/projects/${project}/workspaces`, { source: { type: 'directory', path, mode: 'in_place' } });
+  const answer = await scene.call('POST', `/v1/projects/${project}/workspaces`, {
+    source: { type: 'directory', path, mode: 'in_place' },
+  });
   expect(answer.status, 'while it can still be taken back').toBe(409);
 });
 
@@ -121,7 +168,9 @@ test('a directory that holds agentctl’s own data, or lies in it, is refused', 
   symlinkSync(data, join(home, 'link'));
   for (const path of ['/', own, data, state, join(data, 'workspaces'), join(home, 'link')]) {
     mkdirSync(join(data, 'workspaces'), { recursive: true });
-    const answer = await scene.call('POST', `/v1/projects/${project}/workspaces`, { source: { type: 'directory', path, mode: 'in_place' } });
+    const answer = await scene.call('POST', `/v1/projects/${project}/workspaces`, {
+      source: { type: 'directory', path, mode: 'in_place' },
+    });
     expect({ path, status: answer.status, code: answer.body.error?.code, param: answer.body.error?.param }).toEqual({
       path,
       status: 400,
@@ -137,7 +186,11 @@ test('a worktree has a branch of its own; the repository stays as it is', async 
   writeFileSync(join(path, 'uncommitted'), 'x');
   const before = git(path, 'status', '--porcelain');
   const workspace = await create({ type: 'directory', path, mode: 'worktree' }, 'Fix the Bug!');
-  expect(workspace).toMatchObject({ status: 'ready', source: { mode: 'worktree', path }, git: { base_branch: 'main', remote_url: null } });
+  expect(workspace).toMatchObject({
+    status: 'ready',
+    source: { mode: 'worktree', path },
+    git: { base_branch: 'main', remote_url: null },
+  });
   expect(workspace.git.branch).toMatch(/^agentctl\/fix-the-bug-[0-9a-f]{8}$/);
   expect(workspace.path.startsWith(scene.home.data)).toBe(true);
   expect(git(workspace.path, 'branch', '--show-current')).toBe(workspace.git.branch);
@@ -194,7 +247,10 @@ test.each([
 ])('a worktree of %s fails, and workspace, operation and runs say so', async (_name, make) => {
   const path = make();
   const workspace = await create({ type: 'directory', path, mode: 'worktree' });
-  expect(workspace).toMatchObject({ status: 'failed', error: { code: 'invalid_state', message: expect.stringContaining(path) } });
+  expect(workspace).toMatchObject({
+    status: 'failed',
+    error: { code: 'invalid_state', message: expect.stringContaining(path) },
+  });
   const { body } = await scene.call('GET', `/v1/operations?resource_id=${workspace.id}`);
   expect(body.data).toMatchObject([{ type: 'workspace.create', status: 'failed', error: { code: 'invalid_state' } }]);
   expect(JSON.stringify([workspace.error, body])).not.toContain(scene.home.data);
@@ -208,8 +264,14 @@ test('a removal is scheduled for a day, says what goes, and then the tree is gon
   const id = await remove(workspace.id);
   const due = new Date(clock.now() + day).toISOString();
   expect(await get(workspace.id)).toMatchObject({ status: 'deleting', delete_after: due });
-  expect(await operation(id)).toMatchObject({ type: 'workspace.delete', result: { entries: 1 }, resource: { type: 'workspace', id: workspace.id } });
-  expect((await scene.call('POST', '/v1/runs', { ...missingRun, workspace_id: workspace.id })).body.error).toMatchObject({ code: 'invalid_state', details: { state: 'deleting' } });
+  expect(await operation(id)).toMatchObject({
+    type: 'workspace.delete',
+    result: { entries: 1 },
+    resource: { type: 'workspace', id: workspace.id },
+  });
+  expect(
+    (await scene.call('POST', '/v1/runs', { ...missingRun, workspace_id: workspace.id })).body.error,
+  ).toMatchObject({ code: 'invalid_state', details: { state: 'deleting' } });
   await pass(day - 1);
   expect(existsSync(join(workspace.path, 'file'))).toBe(true);
   await pass(1);
@@ -217,7 +279,10 @@ test('a removal is scheduled for a day, says what goes, and then the tree is gon
   expect(await get(workspace.id)).toMatchObject({ status: 'deleted', delete_after: null });
   expect(existsSync(workspace.path)).toBe(false);
   expect((await scene.call('GET', `/v1/projects/${project}/workspaces`)).body.data).toEqual([]);
-  expect((await scene.call('DELETE', `/v1/workspaces/${workspace.id}`)).body.error).toMatchObject({ code: 'invalid_state', details: { state: 'deleted' } });
+  expect((await scene.call('DELETE', `/v1/workspaces/${workspace.id}`)).body.error).toMatchObject({
+    code: 'invalid_state',
+    details: { state: 'deleted' },
+  });
 });
 
 test('a removal is taken back with all that is in the tree, also at the last moment', async () => {
@@ -250,7 +315,11 @@ test('asking for the removal again changes its time', async () => {
 test('a workspace that a run works in is removed when the run has ended', async () => {
   const workspace = await create();
   const gate = createGate();
-  const { run_id } = await createRun(scene, { workspace_id: workspace.id, harness: 'shell', prompt: `${gate.script} && pwd` });
+  const { run_id } = await createRun(scene, {
+    workspace_id: workspace.id,
+    harness: 'shell',
+    prompt: `${gate.script} && pwd`,
+  });
   const turn = () => clock.advance(25);
   await untilRun(scene, run_id, ['running'], turn);
   const id = await remove(workspace.id, '?after_seconds=0');
@@ -278,8 +347,13 @@ test('one writer at a time: the second run waits in the queue and says for whom'
   expect(body.data).toMatchObject([{ type: 'run.queued', data: { blocked_by: { kind: 'run', id: first.run_id } } }]);
   gate.open();
   await untilRun(scene, second.run_id, ended, turn);
-  const log = scene.app.db.all<{ type: string; body: string }>(`SELECT type, body FROM events WHERE type LIKE 'run.%' ORDER BY key`);
-  const order = log.map(({ type, body: text }) => [type, (JSON.parse(text) as { run_id: string }).run_id === first.run_id ? 1 : 2]);
+  const log = scene.app.db.all<{ type: string; body: string }>(
+    `SELECT type, body FROM events WHERE type LIKE 'run.%' ORDER BY key`,
+  );
+  const order = log.map(({ type, body: text }) => [
+    type,
+    (JSON.parse(text) as { run_id: string }).run_id === first.run_id ? 1 : 2,
+  ]);
   expect(order).toEqual([
     ['run.queued', 1],
     ['run.started', 1],

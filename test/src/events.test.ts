@@ -26,9 +26,15 @@ afterEach(() => {
 });
 
 const at = '2026-01-02T03:04:05.678Z';
-const say = (text: string) => draftText({ type: 'log', source: 'daemon', created_at: at, data: { level: 'info', stream: 'stdout', text } });
+const say = (text: string) =>
+  draftText({ type: 'log', source: 'daemon', created_at: at, data: { level: 'info', stream: 'stdout', text } });
 const last = () =>
-  draftText({ type: 'run.completed', source: 'daemon', created_at: at, data: { stop_reason: 'end_turn', error: null, usage: {} as never } });
+  draftText({
+    type: 'run.completed',
+    source: 'daemon',
+    created_at: at,
+    data: { stop_reason: 'end_turn', error: null, usage: {} as never },
+  });
 const newRun = (key: number): RunRef => ({ key, id: `run-${key}`, session_id: `session-${key}`, last_sequence: 0 });
 const append = (run: RunRef, texts: string[]) => db.write((tx) => (run.last_sequence = events.append(tx, run, texts)));
 const all = (limit = 1000, after: number | null = null) => ({ ...paging(Buffer.alloc(32), [], { limit }), after });
@@ -45,25 +51,30 @@ async function read(text: string): Promise<SentEvent[]> {
 test('events of a run are numbered from 1 without a gap, however they come in, and runs do not mix', async () => {
   let key = 0;
   await fc.assert(
-    fc.asyncProperty(fc.array(fc.tuple(fc.boolean(), fc.array(fc.string({ unit: 'grapheme' }), { maxLength: 5 })), { maxLength: 20 }), async (batches) => {
-      const runs = [newRun(++key), newRun(++key)];
-      const expected: [string[], string[]] = [[], []];
-      for (const [second, texts] of batches) {
-        append(runs[second ? 1 : 0]!, texts.map(say));
-        expected[second ? 1 : 0].push(...texts);
-      }
-      for (const [index, run] of runs.entries()) {
-        const { data } = events.page(run, 0, all());
-        expect(data.map((event) => event.sequence)).toEqual(expected[index]!.map((_, place) => place + 1));
-        expect(data.map((event) => event.data.text)).toEqual(expected[index]);
-        expect(data.every((event) => event.id === String(event.sequence) && event.run_id === run.id)).toBe(true);
-        const block = events.block(run.key, 0, 1000);
-        const sent = block ? await read(block.text) : [];
-        expect(sent.map((event) => JSON.parse(event.data))).toEqual(data);
-        expect(sent.map(({ id, event }) => ({ id, event }))).toEqual(data.map(({ id, type }) => ({ id, event: type })));
-        expect(block?.text ?? '').toBe(sent.map(encode).join(''));
-      }
-    }),
+    fc.asyncProperty(
+      fc.array(fc.tuple(fc.boolean(), fc.array(fc.string({ unit: 'grapheme' }), { maxLength: 5 })), { maxLength: 20 }),
+      async (batches) => {
+        const runs = [newRun(++key), newRun(++key)];
+        const expected: [string[], string[]] = [[], []];
+        for (const [second, texts] of batches) {
+          append(runs[second ? 1 : 0]!, texts.map(say));
+          expected[second ? 1 : 0].push(...texts);
+        }
+        for (const [index, run] of runs.entries()) {
+          const { data } = events.page(run, 0, all());
+          expect(data.map((event) => event.sequence)).toEqual(expected[index]!.map((_, place) => place + 1));
+          expect(data.map((event) => event.data.text)).toEqual(expected[index]);
+          expect(data.every((event) => event.id === String(event.sequence) && event.run_id === run.id)).toBe(true);
+          const block = events.block(run.key, 0, 1000);
+          const sent = block ? await read(block.text) : [];
+          expect(sent.map((event) => JSON.parse(event.data))).toEqual(data);
+          expect(sent.map(({ id, event }) => ({ id, event }))).toEqual(
+            data.map(({ id, type }) => ({ id, event: type })),
+          );
+          expect(block?.text ?? '').toBe(sent.map(encode).join(''));
+        }
+      },
+    ),
     { numRuns: 25 },
   );
 });
@@ -157,7 +168,10 @@ test('trimming takes the oldest, in steps; older cursors are told the bounds, ne
 
 test('pages of any size walk the whole history', () => {
   const run = newRun(1);
-  append(run, Array.from({ length: 37 }, (_, index) => say(String(index))));
+  append(
+    run,
+    Array.from({ length: 37 }, (_, index) => say(String(index))),
+  );
   fc.assert(
     fc.property(fc.integer({ min: 1, max: 50 }), (limit) => {
       const found: number[] = [];

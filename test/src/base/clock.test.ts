@@ -37,7 +37,13 @@ test('a timer longer than setTimeout can count does not fire at once', async () 
   let called = false;
   const cancel = systemClock.timer(2 ** 40, () => (called = true));
   systemClock.timer(5, () => {});
-  await until('some time to pass', ((end) => () => performance.now() > end)(performance.now() + 20));
+  await until(
+    'some time to pass',
+    (
+      (end) => () =>
+        performance.now() > end
+    )(performance.now() + 20),
+  );
   cancel();
   expect(called).toBe(false);
 });

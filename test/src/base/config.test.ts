@@ -2,11 +2,24 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { checkConfig, type Config, ConfigError, harnessEnvironment, nearest, readConfig } from '../../../src/base/config.ts';
+import {
+  checkConfig,
+  type Config,
+  ConfigError,
+  harnessEnvironment,
+  nearest,
+  readConfig,
+} from '../../../src/base/config.ts';
 
 const defaults: Config = {
   server: { port: 4788, hosts: [], origins: [], max_streams: 2_048 },
-  runs: { max_parallel: 16, timeout_seconds: 86_400, max_output_bytes: 268_435_456, grace_seconds: 10, warm_runners: 1 },
+  runs: {
+    max_parallel: 16,
+    timeout_seconds: 86_400,
+    max_output_bytes: 268_435_456,
+    grace_seconds: 10,
+    warm_runners: 1,
+  },
   events: { retention_days: 30, max_per_run: 1_000_000 },
   log: { level: 'info', max_megabytes: 10, keep: 5 },
   sandbox: { unavailable: 'refuse' },
@@ -44,7 +57,11 @@ test('a missing file is all defaults', () => {
 
 test('a file sets what it names and leaves the rest', () => {
   const config = withFile('[server]\nport = 0\n[harnesses.mine]\ncommand = ["mine", "--acp"]\n', readConfig);
-  expect(config).toMatchObject({ ...defaults, server: { ...defaults.server, port: 0 }, harnesses: { mine: { command: ['mine', '--acp'] } } });
+  expect(config).toMatchObject({
+    ...defaults,
+    server: { ...defaults.server, port: 0 },
+    harnesses: { mine: { command: ['mine', '--acp'] } },
+  });
 });
 
 test('two configurations share nothing', () => {
@@ -55,8 +72,16 @@ test('two configurations share nothing', () => {
 test.each([
   ['a section', { servr: {} }, ['"servr"', 'did you mean "server"']],
   ['a setting of a section', { server: { prot: 1 } }, ['"server.prot"', 'did you mean "port"']],
-  ['a setting with several typing errors', { runs: { max_paralel: 3 } }, ['"runs.max_paralel"', 'did you mean "max_parallel"']],
-  ['a setting of a harness', { harnesses: { mine: { comand: ['x'] } } }, ['"harnesses.mine.comand"', 'did you mean "command"']],
+  [
+    'a setting with several typing errors',
+    { runs: { max_paralel: 3 } },
+    ['"runs.max_paralel"', 'did you mean "max_parallel"'],
+  ],
+  [
+    'a setting of a harness',
+    { harnesses: { mine: { comand: ['x'] } } },
+    ['"harnesses.mine.comand"', 'did you mean "command"'],
+  ],
   ['a setting like no other', { server: { frobnicate: 1 } }, ['"server.frobnicate"']],
 ])('an unknown one is an error naming the nearest known: %s', (_name, value, parts) => {
   const message = complaint(value);
@@ -76,7 +101,8 @@ test.each([
 });
 
 test('a harness id that could not stand in a path or a URL is refused', () => {
-  for (const id of ['Mine', '../mine', 'a b', '', '-a', 'a'.repeat(65)]) expect(complaint({ harnesses: { [id]: {} } })).not.toBe('none');
+  for (const id of ['Mine', '../mine', 'a b', '', '-a', 'a'.repeat(65)])
+    expect(complaint({ harnesses: { [id]: {} } })).not.toBe('none');
 });
 
 test('a file that is no TOML is an error naming the file', () => {
@@ -93,7 +119,14 @@ test('the nearest word is only named when it is near', () => {
 });
 
 test('a harness gets a fixed list of variables and those that are passed on, never the rest', () => {
-  const env = { PATH: '/bin', HOME: '/home/me', AGENTCTL_TOKEN: 'ags_x', AWS_SECRET_ACCESS_KEY: 'x', MINE: '1', LANG: undefined };
+  const env = {
+    PATH: '/bin',
+    HOME: '/home/me',
+    AGENTCTL_TOKEN: 'ags_x',
+    AWS_SECRET_ACCESS_KEY: 'x',
+    MINE: '1',
+    LANG: undefined,
+  };
   expect(harnessEnvironment(env)).toEqual({ PATH: '/bin', HOME: '/home/me' });
   expect(harnessEnvironment(env, ['MINE', 'NOT_SET'])).toEqual({ PATH: '/bin', HOME: '/home/me', MINE: '1' });
 });

@@ -2,7 +2,8 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { AcpMapping, costOf, type Step, tokensOf } from '../../../src/harness/acp.ts';
+import { AcpMapping, type Step } from '../../../src/harness/acp.ts';
+import { costOf, tokensOf } from '../../../src/harness/acp-usage.ts';
 
 const golden = fileURLToPath(new URL('../../golden/acp/', import.meta.url));
 

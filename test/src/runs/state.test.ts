@@ -17,7 +17,9 @@ const contract: Record<RunStatus, RunStatus[]> = {
   cancelled: [],
 };
 
-const pairs = runStatuses.flatMap((from) => runStatuses.map((to) => ({ from, to, allowed: contract[from].includes(to) })));
+const pairs = runStatuses.flatMap((from) =>
+  runStatuses.map((to) => ({ from, to, allowed: contract[from].includes(to) })),
+);
 
 test.each(pairs)('a run: $from → $to is allowed: $allowed', ({ from, to, allowed }) => {
   let fault: unknown;

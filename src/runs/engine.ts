@@ -1,0 +1,102 @@
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Clock } from '../base/clock.ts';
+import type { Config } from '../base/config.ts';
+import type { Db } from '../base/db.ts';
+import type { Idempotency } from '../base/idempotency.ts';
+import type { Logger } from '../base/log.ts';
+import type { Events } from '../events/events.ts';
+import type { Registry } from '../harness/registry.ts';
+import type { Inputs } from '../inputs/inputs.ts';
+import type { Projects } from '../projects/projects.ts';
+import { endRun, tracesIn } from '../runner/ending.ts';
+import type { Executor } from '../runner/local.ts';
+import type { Sessions } from '../sessions/sessions.ts';
+import type { Workspaces } from '../workspaces/workspaces.ts';
+import { createIngest } from './ingest.ts';
+import { createRetention } from './retention.ts';
+import { createRuns } from './runs.ts';
+import { createStore } from './store.ts';
+import { createSupervisor, type Supervisor } from './supervisor.ts';
+
+interface Needs {
+  db: Db;
+  clock: Clock;
+  log: Logger;
+  config: Config;
+  idempotency: Idempotency;
+  events: Events;
+  registry: Registry;
+  projects: Projects;
+  workspaces: Workspaces;
+  sessions: Sessions;
+  inputs: Inputs;
+  executor: Executor;
+  /** After a commit that may let something begin: a run, or an operation that waited for one. */
+  changed(): void;
+  /** The daemon's data folder: the folders of runs and sessions lie below it. */
+  folder: string;
+}
+
+/** The run engine: runs as resources, the supervisor that makes them run, the ingest that makes them known. */
+export function createEngine(needs: Needs) {
+  const { db, clock, events, folder } = needs;
+  const folderOf = (run: string) => join(folder, 'runs', run);
+  const sessionFolderOf = (session: string) => join(folder, 'sessions', session);
+  const store = createStore(db);
+  // Each of the three sets another going, by a wake-up or a word; none is called before all are there.
+  let supervisor: Supervisor | undefined;
+  const runs = createRuns({
+    ...needs,
+    store,
+    tell: (...told) => supervisor?.tell(...told),
+  });
+  const ingest = createIngest({
+    ...needs,
+    store,
+    runs,
+    folderOf,
+    ended: (run) => supervisor?.ended(run),
+    damaged: (run, error) => supervisor?.damaged(run, error),
+  });
+  supervisor = createSupervisor({
+    ...needs,
+    store,
+    runs,
+    ingest,
+    folderOf,
+    sessionFolderOf,
+    sweep: async (run) => void (await endRun(tracesIn(folderOf(run), run), 0, clock)),
+  });
+  const retention = createRetention({ ...needs, store });
+
+  return {
+    runs,
+    supervisor,
+    loops: [supervisor.loop, retention.loop],
+
+    /** Whether any run of the project has not ended. */
+    hasOpen: (project: string): boolean => store.hasOpen('project_id', project),
+
+    /** Removes a project's runs with their history and folders. May be repeated. */
+    async purge(project: string): Promise<void> {
+      for (let some; (some = store.ofProject(project, 50)).length > 0;) {
+        for (const { id, key, session_id, last_sequence } of some) {
+          while (db.write(() => events.trim(key, last_sequence + 1, 5_000)) > 0) await new Promise(setImmediate);
+          for (const path of [folderOf(id), sessionFolderOf(session_id)])
+            await rm(path, { recursive: true, force: true });
+          db.write(() => store.remove(id));
+        }
+      }
+    },
+
+    /** Resolves when nothing is being brought to its end or into the log. */
+    async settle(): Promise<void> {
+      do {
+        await supervisor.settle();
+        if (!ingest.idle()) await new Promise(setImmediate);
+      } while (!ingest.idle());
+    },
+  };
+}
+export type Engine = ReturnType<typeof createEngine>;
