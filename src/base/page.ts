@@ -11,38 +11,60 @@ export interface Paging {
   seal(key: number): string;
 }
 
+/** The same for a list that is ordered by a text. */
+export interface TextPaging extends Omit<Paging, 'after' | 'seal'> {
+  after: string | null;
+  seal(key: string): string;
+}
+
+interface Asked {
+  limit: number;
+  cursor?: string | undefined;
+}
+
 /**
  * Reads `limit` and `cursor`. A cursor is bound to everything in `scope` (endpoint, organization, filters): one that was not
  * made by this daemon for just this list throws `invalid_cursor`.
  */
-export function paging(
-  secret: Buffer,
-  scope: unknown[],
-  { limit, cursor }: { limit: number; cursor?: string | undefined },
-): Paging {
-  const tag = (key: number) =>
+export function paging(secret: Buffer, scope: unknown[], { limit, cursor }: Asked): Paging {
+  const { seal, open } = sealing(secret, scope);
+  if (cursor === undefined) return { limit, after: null, seal: (key) => seal(String(key)) };
+  const key = open(cursor);
+  if (!/^\d{1,15}$/.test(key)) throw badCursor();
+  return { limit, after: Number(key), seal: (next) => seal(String(next)) };
+}
+
+/** The same for a list that is ordered by a text. */
+export function textPaging(secret: Buffer, scope: unknown[], { limit, cursor }: Asked): TextPaging {
+  const { seal, open } = sealing(secret, scope);
+  return { limit, after: cursor === undefined ? null : open(cursor), seal };
+}
+
+function sealing(secret: Buffer, scope: unknown[]) {
+  const tag = (key: string) =>
     createHmac('sha256', secret)
       .update(JSON.stringify([key, ...scope]))
       .digest('base64url')
       .slice(0, 22);
-  const seal = (key: number) => Buffer.from(`${key}.${tag(key)}`).toString('base64url');
-  if (cursor === undefined) return { limit, after: null, seal };
-  const [key = '', given = ''] = Buffer.from(cursor, 'base64url').toString('latin1').split('.');
-  const expected = /^\d{1,15}$/.test(key) ? tag(Number(key)) : '';
-  if (
-    given.length !== expected.length ||
-    expected === '' ||
-    !timingSafeEqual(Buffer.from(given), Buffer.from(expected))
-  )
-    throw new Fault(
-      'invalid_cursor',
-      'This cursor is not one of this list with these filters. Start again without it.',
-      {
-        param: 'cursor',
-      },
-    );
-  return { limit, after: Number(key), seal };
+  return {
+    seal: (key: string) => Buffer.from(`${tag(key)}.${key}`).toString('base64url'),
+    open(cursor: string): string {
+      const text = Buffer.from(cursor, 'base64url').toString('utf8');
+      const at = text.indexOf('.');
+      const key = text.slice(at + 1);
+      const given = Buffer.from(text.slice(0, Math.max(0, at)));
+      const expected = Buffer.from(tag(key));
+      const genuine = given.length === expected.length && timingSafeEqual(given, expected);
+      if (!genuine || Buffer.from(text).toString('base64url') !== cursor) throw badCursor();
+      return key;
+    },
+  };
 }
+
+const badCursor = (): Fault =>
+  new Fault('invalid_cursor', 'This cursor is not one of this list with these filters. Start again without it.', {
+    param: 'cursor',
+  });
 
 /** Makes a page of rows that were read with one more than `limit`. */
 export function toPage<Row extends { key: number }, T>(

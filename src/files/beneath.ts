@@ -106,7 +106,7 @@ function walk(root: Root, path: string, rest: string[], held: Held[], { follow, 
   try {
     hold(root.path, root.path);
   } catch (cause) {
-    if (cause instanceof Fault) throw cause;
+    if (!['ENOENT', 'ENOTDIR', 'ELOOP', 'EACCES'].includes((cause as NodeJS.ErrnoException).code ?? '')) throw cause;
     throw new Fault('invalid_state', 'The workspace’s folder is not there or cannot be entered.', { details: { state: 'missing' }, cause });
   }
 
@@ -219,10 +219,12 @@ export function openFile(root: Root, path: string): OpenFile | undefined {
 
 /** Opens a folder for reading; undefined when there is none, `invalid_state` when it is a file. Whoever asks for it closes it. */
 export function openFolder(root: Root, path: string): { fd: number; path: string } | undefined {
-  return beneath(root, path, { follow: true }, ({ stat, path: at }) => {
+  return beneath(root, path, { follow: true }, ({ name, stat, path: at }) => {
     if (!stat) return undefined;
     if (!stat.isDirectory()) throw new Fault('invalid_state', `${path} is not a folder.`, { param: 'path', details: { state: kindOf(stat) } });
-    const fd = orMoved(() => openSync(at.endsWith('/.') || path === '' ? at : at, O_RDONLY | O_DIRECTORY | O_NONBLOCK | (path === '' ? 0 : O_NOFOLLOW)));
+    // A descriptor's own name under /proc is a link itself.
+    const flags = O_RDONLY | O_DIRECTORY | O_NONBLOCK | (name === '.' ? 0 : O_NOFOLLOW);
+    const fd = orMoved(() => openSync(at, flags));
     return { fd, path: byDescriptor && !root.byPath ? `/proc/self/fd/${fd}` : at };
   });
 }
