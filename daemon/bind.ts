@@ -288,10 +288,16 @@ function locate(endpoint: Endpoint, request: FastifyRequest, body: unknown): Rec
   if (id === undefined) return {};
   if ((endpoint.reply as { title?: string } | undefined)?.title === 'Operation')
     return { location: `/v1/operations/${id}` };
-  if (endpoint.status === 201 || endpoint.path === '/v1/runs')
+  if ((endpoint.status === 201 && canBeGot(endpoint)) || endpoint.path === '/v1/runs')
     return { location: `${request.url.split('?')[0]}/${id}` };
   return {};
 }
+
+/** Whether what was made has an address below the list's. */
+const canBeGot = ({ path }: Endpoint): boolean =>
+  (Object.values(api) as Endpoint[]).some(
+    (other) => other.method === 'GET' && other.path.startsWith(`${path}/{`) && other.path.endsWith('}'),
+  );
 
 declare module 'fastify' {
   interface FastifyRequest {
