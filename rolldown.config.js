@@ -1,14 +1,23 @@
 import { readFileSync } from 'node:fs';
 
 // Everything is bundled for a fast start; packages with native code, worker threads or files of their own stay outside.
-const outside = ['better-sqlite3', 'pino', 'pino-roll', '@fastify/swagger', '@fastify/swagger-ui', 'chokidar', 'react-devtools-core'];
+const outside = [
+  'better-sqlite3',
+  'pino',
+  'pino-roll',
+  '@fastify/swagger',
+  '@fastify/swagger-ui',
+  'react-devtools-core',
+];
 const { version } = JSON.parse(readFileSync('package.json', 'utf8'));
 
 export default {
-  input: { cli: 'cli/main.ts', daemon: 'daemon/main.ts', runner: "src/runner/main.ts", client: 'src/api/client.ts' },
+  input: { cli: 'cli/main.ts', daemon: 'daemon/main.ts', runner: 'src/runner/main.ts', client: 'src/api/client.ts' },
   platform: 'node',
   external: outside.map((name) => new RegExp(`^${name}(/|$)`)),
-  transform: { define: { 'process.env.NODE_ENV': '"production"', 'process.env.AGENTCTL_VERSION': JSON.stringify(version) } },
+  transform: {
+    define: { 'process.env.NODE_ENV': '"production"', 'process.env.AGENTCTL_VERSION': JSON.stringify(version) },
+  },
   output: {
     dir: 'dist',
     format: 'esm',

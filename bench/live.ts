@@ -1,4 +1,4 @@
-import { draftText } from '../src/api/events.ts';
+import { draftText } from '../src/api/draft.ts';
 import { now } from './measure.ts';
 
 /** What the servers of P2 are asked: to append so many events to their run, one every so many milliseconds. */
@@ -22,6 +22,7 @@ export const liveText = (): string =>
 
 /** Serves an `Append` of the parent: `commit` stores one event and answers its sequence and the moment after its commit. */
 export function serveAppends(commit: () => [sequence: number, at: number]): void {
+  process.on('disconnect', () => process.exit(0));
   process.on('message', (question: object) => {
     if (!('events' in question)) return;
     const { events, every } = question as Append;

@@ -4,7 +4,7 @@ import { cpus, tmpdir, totalmem } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { type Line, line, say, table } from './measure.ts';
-import type { Bench } from './place.ts';
+import { type Bench, disposeAll } from './place.ts';
 
 /** A figure of performance.md: measures and answers its lines. */
 export type Figure = (bench: Bench) => Promise<Line[]>;
@@ -72,6 +72,12 @@ const folder = mkdtempSync(join(tmpdir(), 'agentctl-bench-package-'));
 process.on('exit', () => rmSync(folder, { recursive: true, force: true }));
 build(folder);
 
+for (const [name, code] of [
+  ['SIGINT', 130],
+  ['SIGTERM', 143],
+] as const)
+  process.once(name, () => void disposeAll().then(() => process.exit(code)));
+
 const bench: Bench = {
   quick: values.quick,
   rounds: Number(values.rounds ?? (values.quick ? 3 : 5)),
@@ -89,6 +95,7 @@ for (const name of wanted) {
     lines.push(...(await limited(measure(bench))));
   } catch (error) {
     complete = false;
+    await disposeAll();
     say(`${name} could not be measured: ${(error as Error).stack ?? String(error)}`);
     lines.push(line({ id: name.toUpperCase(), what: 'could not be measured', unit: '', product: Number.NaN }));
   }

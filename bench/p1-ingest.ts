@@ -1,7 +1,7 @@
 import { cpSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
 import { join } from 'node:path';
-import { draftText } from '../src/api/events.ts';
+import { draftText } from '../src/api/draft.ts';
 import { identityOf } from '../src/runner/processes.ts';
 import { runFiles } from '../src/runner/protocol.ts';
 import { encodeFrame, spoolMagic } from '../src/runner/spool.ts';

@@ -1,6 +1,6 @@
 import { type ChildProcess, type StdioOptions, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readdirSync, readFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -81,10 +81,27 @@ export class Child {
   }
 }
 
+const places = new Set<Place>();
+const roots: string[] = [];
+// What a figure that was broken off still wrote after its place had gone.
+process.on('exit', () => {
+  for (const root of roots) rmSync(root, { recursive: true, force: true });
+});
+
+/** Disposes of every place there is: a figure that was given up, or broken off, leaves nothing behind. */
+export async function disposeAll(): Promise<void> {
+  await Promise.allSettled([...places].map((place) => place[Symbol.asyncDispose]()));
+}
+
 /** A temporary folder and the processes that were started for it; both are gone after it is disposed. */
 export class Place implements AsyncDisposable {
   readonly root = mkdtempSync(join(tmpdir(), 'agentctl-bench-'));
   readonly #children: Child[] = [];
+
+  constructor() {
+    places.add(this);
+    roots.push(this.root);
+  }
 
   /** A path inside the folder. */
   at(...names: string[]): string {
@@ -98,6 +115,7 @@ export class Place implements AsyncDisposable {
 
   /** Starts a program on this same node. With the default `stdio` it can be asked. */
   node({ args, env, cwd, stdio }: Start): Child {
+    if (!places.has(this)) throw new Error('This place has been left.');
     const child = new Child(
       spawn(process.execPath, args, {
         cwd: cwd ?? this.root,
@@ -111,6 +129,7 @@ export class Place implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
+    if (!places.delete(this)) return;
     await Promise.all(this.#children.map((child) => child.end()));
     for (const identity of runnersBelow(this.root)) if (isAlive(identity)) signal(identity, 'SIGTERM');
     for (let left = 30; left > 0 && runnersBelow(this.root).some(isAlive); left--) await sleep(100);

@@ -1,6 +1,5 @@
 import { hash } from 'node:crypto';
 import type { FastifyInstance, FastifyReply, FastifyRequest, RouteOptions } from 'fastify';
-import type { TSchema } from 'typebox';
 import { api, type InputOf, type OperationId, type ReplyOf } from '../src/api/api.ts';
 import { IdempotencyKeyPattern } from '../src/api/common.ts';
 import type { Endpoint } from '../src/api/endpoint.ts';
@@ -12,7 +11,7 @@ import { fingerprint, type StoredAnswer } from '../src/base/idempotency.ts';
 import { type Paging, paging, type TextPaging, textPaging } from '../src/base/page.ts';
 import { type BytesReply, originOf, sendBytes } from './bytes.ts';
 import { streamRun } from './stream.ts';
-import { checkBody, readQuery } from './validate.ts';
+import { checkBody, readId, readQuery } from './validate.ts';
 
 /** What a handler gets besides its input. */
 export interface Context {
@@ -69,8 +68,6 @@ export interface Body {
   value?: unknown;
   bytes?: Buffer;
 }
-
-const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 
 /** Makes a route of every row. */
 export function bind(server: FastifyInstance, app: App, handlers: Handlers): void {
@@ -132,11 +129,8 @@ function readInput(
   request: FastifyRequest,
 ): { path?: object; query?: Record<string, unknown>; headers?: object; body?: unknown; bytes?: Buffer } {
   const path: Record<string, string> = {};
-  for (const [name, value] of Object.entries(request.params as Record<string, string>)) {
-    path[name] = value.toLowerCase();
-    if (!uuid.test(path[name]!))
-      throw new Fault('not_found', `There is no ${name.replace(/_id$/, '')} ${value.slice(0, 64)}.`);
-  }
+  for (const [name, value] of Object.entries(request.params as Record<string, string>))
+    path[name] = readId(name, value);
   const query = endpoint.query && readQuery(endpoint.query, request.query as Record<string, unknown>);
   if (query && 'path' in query) assertEncoded(request.url);
   const given = request.body as Body | null | undefined;
@@ -163,7 +157,7 @@ function assertEncoded(url: string): void {
 }
 
 /** The headers that a row names. Throws `invalid_request` naming the header. */
-function readHeaders(schema: TSchema, request: FastifyRequest): Record<string, string> {
+function readHeaders(schema: object, request: FastifyRequest): Record<string, string> {
   const headers: Record<string, string> = {};
   const { properties = {} } = schema as { properties?: Record<string, { enum?: string[] }> };
   for (const [name, { enum: allowed }] of Object.entries(properties)) {

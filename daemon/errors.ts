@@ -11,6 +11,11 @@ export function sendFault(reply: FastifyReply, fault: Fault): FastifyReply {
     .send(JSON.stringify(fault.body(reply.request.id)));
 }
 
+/** Answers a request that fastify refuses before any hook has run. */
+export function refuse(error: unknown, request: FastifyRequest, reply: FastifyReply): void {
+  void sendFault(reply.header('x-request-id', request.id), toFault(error, request));
+}
+
 /** What went wrong, as the contract has it. What is not of our making becomes `internal_error` and says nothing. */
 function toFault(error: unknown, request: FastifyRequest): Fault {
   if (error instanceof Fault) return error;
@@ -30,6 +35,7 @@ function toFault(error: unknown, request: FastifyRequest): Fault {
     case 'ECONNRESET':
       return new Fault('invalid_json', 'The body ended before its announced length.', { cause: error });
     case 'FST_ERR_BAD_URL':
+    case 'FST_ERR_MAX_PARAM_LENGTH':
       return new Fault('route_not_found', `This is no address: ${message}`);
     default:
       return new Fault('internal_error', 'This failed inside agentctl. Its log has the request id and says more.', {
@@ -38,7 +44,8 @@ function toFault(error: unknown, request: FastifyRequest): Fault {
   }
 }
 
-const patterns = Object.values(api).map(({ method, path }) => ({
+const alone = ['/healthz', '/readyz', '/v1/openapi.json'].map((path) => ({ method: 'GET', path }));
+const patterns = [...Object.values(api), ...alone].map(({ method, path }) => ({
   method,
   path: new RegExp(`^${path.replace(/\{\w+\}/g, '[^/]+')}$`),
 }));

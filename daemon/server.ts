@@ -1,10 +1,11 @@
 import fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from 'fastify';
+import { Fault } from '../src/api/error.ts';
 import { openApi } from '../src/api/openapi.ts';
 import type { App } from '../src/app.ts';
 import { version } from '../src/base/root.ts';
 import { bind, type Body } from './bind.ts';
 import { guardDoor } from './door.ts';
-import { handleErrors } from './errors.ts';
+import { handleErrors, refuse } from './errors.ts';
 import { parseJson } from './json.ts';
 import { httpOptions } from './listen.ts';
 import { servePrivate } from './private.ts';
@@ -36,29 +37,23 @@ export async function createServer(app: App, loggerInstance?: FastifyBaseLogger)
     keepAliveTimeout: 30_000,
     forceCloseConnections: true,
     exposeHeadRoutes: true,
+    frameworkErrors: refuse,
     trustProxy: false,
-    routerOptions: { maxParamLength: 128, ignoreTrailingSlash: false },
+    routerOptions: { maxParamLength: 16_384, ignoreTrailingSlash: false },
     http: httpOptions,
     clientErrorHandler(error, socket) {
       if (!socket.writable) return socket.destroy();
-      const code =
-        (error as NodeJS.ErrnoException).code === 'HPE_HEADER_OVERFLOW'
-          ? '431 Request Header Fields Too Large'
-          : '400 Bad Request';
-      const body = JSON.stringify({
-        error: {
-          code: 'invalid_request',
-          type: 'invalid_request_error',
-          message: 'This is no well-formed HTTP request.',
-          param: null,
-          details: {},
-          retryable: false,
-          request_id: null,
-        },
-      });
-      socket.end(
-        `HTTP/1.1 ${code}\r\nContent-Type: application/json; charset=utf-8\r\nContent-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`,
-      );
+      const id = app.clock.id();
+      const tooLarge = (error as NodeJS.ErrnoException).code === 'HPE_HEADER_OVERFLOW';
+      const body = JSON.stringify(new Fault('invalid_request', 'This is no well-formed HTTP request.').body(id));
+      const lines = [
+        `HTTP/1.1 ${tooLarge ? '431 Request Header Fields Too Large' : '400 Bad Request'}`,
+        `X-Request-Id: ${id}`,
+        'Content-Type: application/json; charset=utf-8',
+        `Content-Length: ${Buffer.byteLength(body)}`,
+        'Connection: close',
+      ];
+      socket.end(`${lines.join('\r\n')}\r\n\r\n${body}`);
       return undefined;
     },
   });

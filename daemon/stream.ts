@@ -35,12 +35,17 @@ export async function streamRun(
   { path, query }: { path: { run_id: string }; query: { after?: string } },
 ): Promise<void> {
   const run = app.runs.find(request.principal.organization_id, path.run_id);
-  let cursor = readCursor(request, query.after);
+  const given = readCursor(request, query.after);
+  let cursor = given ?? 0;
   if (isTerminal(run.status) && cursor >= run.last_sequence) {
     void reply.code(204).send();
     return;
   }
-  app.events.assertRetained(run, cursor);
+  if (given !== null) app.events.assertRetained(run, given);
+  if (request.method === 'HEAD') {
+    void reply.type('text/event-stream; charset=utf-8').send();
+    return;
+  }
   const count = open.get(app) ?? 0;
   if (count >= app.config.server.max_streams)
     throw new Fault('rate_limited', 'Too many event streams are open.', { headers: { 'retry-after': '5' } });
@@ -123,13 +128,14 @@ function nextBlock(app: App, run: number, cursor: number): Stretch | undefined {
   return fresh;
 }
 
-/** The sequence after which to go on: Last-Event-ID beats `after`. Throws `invalid_cursor`. */
-function readCursor(request: FastifyRequest, after: string | undefined): number {
-  const given = request.raw.headersDistinct['last-event-id'];
-  const [value = '0'] = given ?? [after];
-  if ((given && given.length > 1) || !/^[0-9]+$/.test(value))
+/** The sequence after which to go on, or null when none is given: Last-Event-ID beats `after`. Throws `invalid_cursor`. */
+function readCursor(request: FastifyRequest, after: string | undefined): number | null {
+  const header = request.raw.headersDistinct['last-event-id'];
+  const [value] = header ?? [after];
+  if (value === undefined) return null;
+  if ((header && header.length > 1) || !/^[0-9]+$/.test(value))
     throw new Fault('invalid_cursor', 'A stream cursor is a sequence: digits only.', {
-      param: given ? 'Last-Event-ID' : 'after',
+      param: header ? 'Last-Event-ID' : 'after',
     });
   return Math.min(Number(value), Number.MAX_SAFE_INTEGER);
 }

@@ -4,7 +4,9 @@ import type { TSchema } from 'typebox';
 import { Fault } from '../src/api/error.ts';
 
 const ajv = new Ajv({ allErrors: true, strict: false, coerceTypes: false, useDefaults: false });
-formats.default(ajv, ['uuid', 'date-time']);
+formats.default(ajv, ['date-time']);
+const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
+ajv.addFormat('uuid', uuid);
 
 // Compiled at first use: a daemon must start fast, and most operations are not called.
 const compiled = new WeakMap<TSchema, ValidateFunction>();
@@ -16,6 +18,18 @@ const validator = (schema: TSchema): ValidateFunction => {
 
 const maxErrors = 20;
 
+/** An id as it is stored: lower case. Throws `not_found` for what is no id at all. */
+export function readId(name: string, value: string): string {
+  if (!uuid.test(value)) throw new Fault('not_found', `There is no ${name.replace(/_id$/, '')} ${value.slice(0, 64)}.`);
+  return value.toLowerCase();
+}
+
+/** Writes the ids among an object's own fields as they are stored. */
+function lowerIds(schema: TSchema, value: Record<string, unknown>): void {
+  for (const [name, property] of Object.entries((schema as { properties?: Record<string, Property> }).properties ?? {}))
+    if (property.format === 'uuid' && typeof value[name] === 'string') value[name] = value[name].toLowerCase();
+}
+
 const say = ({ keyword, params, message }: ErrorObject): string => {
   if (keyword === 'additionalProperties') return `there is no field "${String(params.additionalProperty)}"`;
   if (keyword === 'enum')
@@ -23,10 +37,10 @@ const say = ({ keyword, params, message }: ErrorObject): string => {
   return message ?? 'is not valid';
 };
 
-/** Checks a JSON body; nothing is coerced. Throws `invalid_request` with every error. */
+/** Checks a JSON body; nothing is coerced, but ids become lower case. Throws `invalid_request` with every error. */
 export function checkBody(schema: TSchema, body: unknown): void {
   const validate = validator(schema);
-  if (validate(body)) return;
+  if (validate(body)) return lowerIds(schema, body as Record<string, unknown>);
   const errors = (validate.errors ?? [])
     .slice(0, maxErrors)
     .map((error) => ({ path: error.instancePath, message: say(error) }));
@@ -43,6 +57,7 @@ export function checkBody(schema: TSchema, body: unknown): void {
 
 interface Property {
   type?: string;
+  format?: string;
   default?: unknown;
 }
 
@@ -64,7 +79,10 @@ export function readQuery(schema: TSchema, given: Record<string, unknown>): Reco
     else query[name] = value;
   }
   const validate = validator(schema);
-  if (validate(query)) return query;
+  if (validate(query)) {
+    lowerIds(schema, query);
+    return query;
+  }
   const error = validate.errors![0]!;
   const param = error.instancePath.slice(1) || String(error.params.missingProperty ?? '');
   const message = `The query parameter "${param}" ${error.keyword === 'required' ? 'is missing' : say(error)}.`;

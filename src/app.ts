@@ -4,7 +4,7 @@ import { createAccess } from './access/access.ts';
 import { openSessionToken } from './access/session-token.ts';
 import type { Home } from './api/home.ts';
 import type { Clock } from './base/clock.ts';
-import { type Config, harnessEnvironment } from './base/config.ts';
+import { type Config, ConfigError, harnessEnvironment } from './base/config.ts';
 import { openDb } from './base/db.ts';
 import { createIdempotency } from './base/idempotency.ts';
 import type { Logger } from './base/log.ts';
@@ -35,8 +35,8 @@ interface Needs {
 export function privateFolder(path: string): void {
   mkdirSync(path, { recursive: true, mode: 0o700 });
   const { mode, uid } = statSync(path);
-  if (process.getuid && uid !== process.getuid()) throw new Error(`${path} belongs to another user.`);
-  if (mode & 0o077) throw new Error(`${path} can be entered by others. Close it with: chmod 700 ${path}`);
+  if (process.getuid && uid !== process.getuid()) throw new ConfigError(`${path} belongs to another user.`);
+  if (mode & 0o077) throw new ConfigError(`${path} can be entered by others. Close it with: chmod 700 ${path}`);
 }
 
 /** Everything that agentctl is, put together in floor order, without a socket. Call `open` to let it work. */

@@ -33,4 +33,5 @@ const server = createServer((request, response) => {
   if (run.over) response.end();
   else run.readers.push(response);
 });
+process.on('disconnect', () => process.exit(0));
 server.listen(0, '127.0.0.1', () => process.send({ url: `http://127.0.0.1:${server.address().port}` }));

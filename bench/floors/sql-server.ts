@@ -105,4 +105,5 @@ server.post<{ Body: { name: string } }>('/v1/projects', async (request, reply) =
   return reply.code(201).type('application/json; charset=utf-8').send(body);
 });
 await server.listen({ host: '127.0.0.1', port: 0 });
+process.on('disconnect', () => process.exit(0));
 process.send!({ url: `http://127.0.0.1:${(server.server.address() as AddressInfo).port}` });

@@ -10,4 +10,5 @@ const server = createServer((_request, response) => {
   });
   createReadStream(path).pipe(response);
 });
+process.on('disconnect', () => process.exit(0));
 server.listen(0, '127.0.0.1', () => process.send({ url: `http://127.0.0.1:${server.address().port}` }));

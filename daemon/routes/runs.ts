@@ -48,7 +48,8 @@ export const runRoutes = ({ runs, events, inputs, idempotency, supervisor }: App
   listRunEvents({ path, query }, { principal, paging }) {
     const run = runs.find(principal.organization_id, path.run_id);
     const page = paging();
-    const after = page.after ?? Math.min(Number(query.after ?? 0), Number.MAX_SAFE_INTEGER);
+    const after =
+      page.after ?? (query.after === undefined ? null : Math.min(Number(query.after), Number.MAX_SAFE_INTEGER));
     return events.page(run, after, page);
   },
 

@@ -19,8 +19,9 @@ export const input = <T extends TProperties>(title: string, properties: T) =>
   Type.Object(properties, { title, additionalProperties: false });
 
 /** At most 16 string pairs; keys of 1..64 and values of at most 512 characters. */
-export const Metadata = Type.Record(Type.String({ minLength: 1, maxLength: 64 }), Type.String({ maxLength: 512 }), {
+export const Metadata = Type.Record(Type.String({ pattern: '^[\\s\\S]{1,64}$' }), Type.String({ maxLength: 512 }), {
   maxProperties: 16,
+  additionalProperties: false,
 });
 export type Metadata = Static<typeof Metadata>;
 

@@ -136,7 +136,3 @@ export const EventList = Type.Object({
 });
 
 export const EventStream = Type.Object({ after: Type.Optional(Sequence) });
-
-/** The JSON text of an event before it has its place: `type` comes first, so that it can be read off without parsing. */
-export const draftText = ({ type, source, created_at, data }: EventDraft): string =>
-  JSON.stringify({ type, source, created_at, data });

@@ -113,7 +113,11 @@ export const ConfigSchema = Type.Object(
         },
         { additionalProperties: false },
       ),
-      { default: {}, description: 'More harnesses, or changes to the ones that come along.' },
+      {
+        default: {},
+        additionalProperties: false,
+        description: 'More harnesses, or changes to the ones that come along.',
+      },
     ),
   },
   { additionalProperties: false, title: 'agentctl configuration' },
@@ -139,30 +143,19 @@ export function readConfig(path: string): Config {
 
 /** Fills in the defaults and checks; `path` is only for the message. */
 export function checkConfig(value: unknown, path = 'config.toml'): Config {
-  const validate = new Ajv({ useDefaults: true, strict: false }).compile<Config>(ConfigSchema);
+  const validate = new Ajv({ useDefaults: true, strict: false, verbose: true }).compile<Config>(ConfigSchema);
   if (validate(value)) return value;
   const [error] = validate.errors ?? [];
   const where = (error?.instancePath ?? '').slice(1).replaceAll('/', '.');
   if (error?.keyword === 'additionalProperties') {
     const unknown = String(error.params.additionalProperty);
-    const known = Object.keys(
-      (error.parentSchema as { properties?: object } | undefined)?.properties ?? knownAt(where),
-    );
+    const known = Object.keys((error.parentSchema as { properties?: object }).properties ?? {});
     const near = nearest(unknown, known);
     throw new ConfigError(
       `${path}: there is no setting "${where ? `${where}.` : ''}${unknown}"${near ? `; did you mean "${near}"?` : '.'}`,
     );
   }
   throw new ConfigError(`${path}: "${where || 'the file'}" ${error?.message ?? 'is not valid'}.`);
-}
-
-function knownAt(where: string): object {
-  let schema: unknown = ConfigSchema;
-  for (const step of where.split('.').filter(Boolean)) {
-    const { properties } = schema as { properties?: Record<string, unknown> };
-    schema = properties?.[step];
-  }
-  return (schema as { properties?: object } | undefined)?.properties ?? {};
 }
 
 /** The known word with the fewest edits to the unknown one, if that is near enough to be meant. */

@@ -48,14 +48,14 @@ export function createEvents({ db }: { db: Db }) {
       return sequence;
     },
 
-    /** A page of a run's history after a sequence, oldest first. Throws `cursor_expired` when part of it is gone. */
-    page(run: RunRef, after: number, paging: Paging): Page<StoredEvent> {
-      this.assertRetained(run, after);
-      return toPage(
-        store.page(run.key, after, paging.limit + 1),
-        paging,
-        ({ body }) => JSON.parse(body) as StoredEvent,
-      );
+    /**
+     * A page of a run's history after a sequence, oldest first; null begins with the oldest that is kept. Throws
+     * `cursor_expired` when some of what is asked for is gone.
+     */
+    page(run: RunRef, after: number | null, paging: Paging): Page<StoredEvent> {
+      if (after !== null) this.assertRetained(run, after);
+      const rows = store.page(run.key, after ?? 0, paging.limit + 1);
+      return toPage(rows, paging, ({ body }) => JSON.parse(body) as StoredEvent);
     },
 
     /** The next events after a sequence as one block, or undefined when there are none yet. */

@@ -1,5 +1,6 @@
 import { closeSync, constants, fdatasync, openSync, writeSync } from 'node:fs';
 import { type Clock, iso } from '../base/clock.ts';
+import { draftText } from '../api/draft.ts';
 import type { EventData, EventDraft, EventSource, EventType } from '../api/events.ts';
 import type { ControlRecord } from './protocol.ts';
 import { encodeFrame, maxFrame, spoolMagic } from './spool.ts';
@@ -16,10 +17,6 @@ export interface JournalOptions {
   stuck?: (error: Error) => void;
   write?: Write;
 }
-
-/** As `draftText` of api/events.ts, which a runner does not load: the schemas there cost it time and memory at each start. */
-const draftText = ({ type, source, created_at, data }: EventDraft): string =>
-  JSON.stringify({ type, source, created_at, data });
 
 /** More unwritten bytes than this, and the harness has to wait. */
 const highWater = 1_048_576;

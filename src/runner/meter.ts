@@ -1,3 +1,4 @@
+import { noUsage } from '../api/figures.ts';
 import type { Usage } from '../api/usage.ts';
 import type { Clock } from '../base/clock.ts';
 import type { RunSpec } from './protocol.ts';
@@ -22,17 +23,7 @@ export interface MeterOptions {
 /** What a run used, and its limits: time on a clock that stands still while a person is asked, cost and turns as reported. */
 export class Meter {
   readonly #options: MeterOptions;
-  #figures: Omit<Usage, 'duration_ms'> = {
-    input_tokens: 0,
-    cached_input_tokens: 0,
-    cache_write_tokens: 0,
-    output_tokens: 0,
-    reasoning_tokens: 0,
-    turns: 0,
-    tool_calls: 0,
-    cost_micro_usd: null,
-    cost_source: 'unknown',
-  };
+  #figures: Omit<Usage, 'duration_ms'> = noUsage;
   #elapsed = 0;
   #since: number | null = null;
   #cancelTime: () => void = () => {};

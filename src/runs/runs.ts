@@ -1,6 +1,7 @@
 import type { Page } from '../api/common.ts';
 import { Fault } from '../api/error.ts';
-import { draftText, type EventData, type EventSource, type EventType } from '../api/events.ts';
+import { draftText } from '../api/draft.ts';
+import type { EventData, EventSource, EventType } from '../api/events.ts';
 import type { InputAnswer, RunInput } from '../api/inputs.ts';
 import {
   isTerminal,
@@ -12,7 +13,7 @@ import {
   type TerminalStatus,
 } from '../api/runs.ts';
 import type { Session } from '../api/sessions.ts';
-import { noUsage } from '../api/usage.ts';
+import { noUsage } from '../api/figures.ts';
 import { type Clock, iso } from '../base/clock.ts';
 import type { Config } from '../base/config.ts';
 import { crashPoint } from '../base/crash.ts';

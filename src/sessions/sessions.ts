@@ -1,7 +1,8 @@
 import type { Page } from '../api/common.ts';
 import { Fault } from '../api/error.ts';
 import type { Session } from '../api/sessions.ts';
-import { addUsage, noUsage, type Usage } from '../api/usage.ts';
+import { addUsage, noUsage } from '../api/figures.ts';
+import type { Usage } from '../api/usage.ts';
 import { type Clock, iso } from '../base/clock.ts';
 import type { Db, Tx } from '../base/db.ts';
 import { type Paging, toPage } from '../base/page.ts';

@@ -1,6 +1,7 @@
 import type { Event } from '../../src/api/client.ts';
 import type { EventData, EventType } from '../../src/api/events.ts';
 import type { InputRequest } from '../../src/api/inputs.ts';
+import { noUsage } from '../../src/api/figures.ts';
 import type { Usage } from '../../src/api/usage.ts';
 
 const runId = '019a3b2c-4d5e-7000-8000-000000000001';
@@ -8,16 +9,7 @@ const began = Date.parse('2026-01-02T03:04:05.000Z');
 
 /** Usage with the figures that matter in a test. */
 export const usage = (some: Partial<Usage> = {}): Usage => ({
-  input_tokens: 0,
-  cached_input_tokens: 0,
-  cache_write_tokens: 0,
-  output_tokens: 0,
-  reasoning_tokens: 0,
-  turns: 0,
-  tool_calls: 0,
-  duration_ms: 0,
-  cost_micro_usd: null,
-  cost_source: 'unknown',
+  ...noUsage,
   ...some,
 });
 

@@ -13,8 +13,8 @@ import type { Endpoint } from '../../src/api/endpoint.ts';
 import { EventSchema } from '../../src/api/events.ts';
 import { openApi } from '../../src/api/openapi.ts';
 import { decode } from '../../src/api/sse.ts';
-import { type Answer, until } from '../kit/app.ts';
 import { createTestClock } from '../kit/clock.ts';
+import { type Answer, openApp, type TestApp, until } from '../kit/app.ts';
 import {
   createGate,
   createProject,
@@ -22,8 +22,6 @@ import {
   createWorkspace,
   ended,
   missingRun,
-  openScene,
-  type Scene,
   untilRun,
   withMissingHarness,
 } from './scene.ts';
@@ -36,7 +34,7 @@ formats.default(ajv);
 const errorsOf = (schema: object, value: unknown) => (ajv.validate(schema, value) ? [] : ajv.errors);
 
 describe('every reply is what its row says', () => {
-  let scene: Scene;
+  let scene: TestApp;
   const seen = new Map<OperationId, Set<number>>();
   const ids: Record<string, string> = {};
   const gate = createGate();
@@ -76,7 +74,7 @@ describe('every reply is what its row says', () => {
   };
 
   beforeAll(async () => {
-    scene = await openScene({ config: withMissingHarness });
+    scene = await openApp({ config: withMissingHarness });
   });
   afterAll(async () => {
     gate.open();
@@ -299,7 +297,7 @@ describe('every reply is what its row says', () => {
 });
 
 /** A HEAD request; undefined when it has not been answered to its end after two seconds. */
-function headOf({ port, token }: Scene, path: string, authorization = `Bearer ${token}`) {
+function headOf({ port, token }: TestApp, path: string, authorization = `Bearer ${token}`) {
   return new Promise<{ status: number; headers: Record<string, unknown>; bytes: number } | undefined>(
     (resolve, reject) => {
       const sent = request(
@@ -375,7 +373,7 @@ describe('the OpenAPI document', () => {
   });
 
   test('is what the daemon serves', async () => {
-    const scene = await openScene();
+    const scene = await openApp();
     const { status, headers, body } = await scene.call('GET', '/v1/openapi.json');
     expect(status).toBe(200);
     expect(headers['content-type']).toMatch(/^application\/json/);
@@ -401,9 +399,9 @@ describe('the OpenAPI document', () => {
 });
 
 describe('lists', () => {
-  let scene: Scene;
+  let scene: TestApp;
   beforeAll(async () => {
-    scene = await openScene({ config: withMissingHarness });
+    scene = await openApp({ config: withMissingHarness });
   });
   afterAll(() => scene.close());
   const names = (answer: Answer) => answer.body.data.map(({ name }: { name: string }) => name);
@@ -556,7 +554,7 @@ describe('lists', () => {
 describe('time', () => {
   test('from is inclusive and to is exclusive, in any offset', async () => {
     const clock = createTestClock(Date.parse('2026-05-01T00:00:00.000Z'));
-    const scene = await openScene({ clock, config: withMissingHarness });
+    const scene = await openApp({ clock, config: withMissingHarness });
     const { id } = await createProject(scene);
     const runs: string[] = [];
     for (let i = 0; i < 3; i++) {
@@ -578,7 +576,7 @@ describe('time', () => {
 
   test('an operation is waited for: until it has ended, or so many seconds', async () => {
     const clock = createTestClock();
-    const scene = await openScene({ clock, config: withMissingHarness });
+    const scene = await openApp({ clock, config: withMissingHarness });
     const { id } = await createProject(scene);
     await scene.call('DELETE', `/v1/projects/${id}`);
     await scene.app.settle();
@@ -610,7 +608,7 @@ describe('time', () => {
 
   test('a stream ends after about 55 seconds, beats every 15, and the next one goes on where it stopped', async () => {
     const clock = createTestClock();
-    const scene = await openScene({ clock });
+    const scene = await openApp({ clock });
     const { id } = await createProject(scene);
     const gate = createGate();
     const { run_id } = await createRun(scene, { project_id: id, harness: 'shell', prompt: gate.script });
@@ -642,7 +640,7 @@ describe('time', () => {
   });
 
   test('a disconnect never cancels', async () => {
-    const scene = await openScene();
+    const scene = await openApp();
     const { id } = await createProject(scene);
     const gate = createGate();
     const { run_id } = await createRun(scene, { project_id: id, harness: 'shell', prompt: gate.script });
@@ -663,12 +661,12 @@ describe('time', () => {
 
   test('a second app on the same folder takes the cursors of the first', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'agentctl-test-'));
-    const first = await openScene({ folder });
+    const first = await openApp({ folder });
     for (const name of ['a', 'b']) await createProject(first, { name });
     const { body } = await first.call('GET', '/v1/projects?limit=1');
     await first.server.close();
     await first.app.close();
-    const second = await openScene({ folder });
+    const second = await openApp({ folder });
     const page = await second.call('GET', `/v1/projects?limit=1&cursor=${body.next_cursor}`);
     expect(page.body.data.map(({ name }: { name: string }) => name)).toEqual(['a']);
     await second.close();

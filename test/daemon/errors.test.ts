@@ -4,10 +4,9 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { failures } from '../../src/api/error.ts';
 import { systemClock } from '../../src/base/clock.ts';
-import { type Answer, until } from '../kit/app.ts';
 import { type Facts, nowhere, type Scenario, scenarios } from './failures.ts';
+import { type Answer, openApp, type TestApp, until } from '../kit/app.ts';
 import {
-  closeKeeping,
   counts,
   createGate,
   createProject,
@@ -16,19 +15,17 @@ import {
   dump,
   ended,
   missingRun,
-  openScene,
-  type Scene,
   talk,
   untilRun,
   withMissingHarness,
 } from './scene.ts';
 
-let scene: Scene;
+let scene: TestApp;
 let facts: Facts;
 const gate = createGate();
 
 beforeAll(async () => {
-  scene = await openScene({ config: withMissingHarness });
+  scene = await openApp({ config: withMissingHarness });
   const { app, call } = scene;
   const archived = await createProject(scene, { name: 'Archived' });
   await call('DELETE', `/v1/projects/${archived.id}`);
@@ -42,6 +39,11 @@ beforeAll(async () => {
   const failed = await createRun(scene, { ...missingRun, project_id: project });
   const { last_sequence: lastSequence } = await untilRun(scene, failed.run_id, ended);
   const row = await untilRun(scene, run.run_id, ['running']);
+  // A second after its start come its first figures; then nothing happens in it any more.
+  await until('the figures', async () => {
+    const { body } = await call('GET', `/v1/runs/${run.run_id}/events`);
+    return (body.data as { type: string }[]).some(({ type }) => type === 'usage.updated');
+  });
   const ask = (status: 'pending' | 'answered' | 'expired') =>
     app.db.write((tx) => {
       const id = app.clock.id();
@@ -84,7 +86,11 @@ beforeAll(async () => {
     operation: operations.data[0].id,
     cursor: projects.next_cursor,
   };
-  // The runner looks once more at its workspace and tells of it: what is compared from here on must be at rest.
+  // A second after its start the runner tells what was used, once: what is compared from here on must be at rest.
+  await until('the run to be at rest', async () => {
+    const { body } = await call('GET', `/v1/runs/${run.run_id}/events`);
+    return body.data.some(({ type }: { type: string }) => type === 'usage.updated');
+  });
   await app.settle();
 });
 
@@ -309,13 +315,13 @@ describe('idempotency keys', () => {
 
 describe('failures that need a daemon of their own', () => {
   test('cursor_expired: a cursor older than the retained history is told the bounds, by events and stream', async () => {
-    const first = await openScene({ config: withMissingHarness });
+    const first = await openApp({ config: withMissingHarness });
     const { id } = await createProject(first);
     const run = await createRun(first, { project_id: id, harness: 'shell', prompt: 'echo one; echo two' });
     const { last_sequence: last } = await untilRun(first, run.run_id, ended);
-    await closeKeeping(first);
+    await first.leave();
     const clock = { ...systemClock, now: () => Date.now() + 31 * 86_400_000 };
-    const later = await openScene({ folder: first.home.home, clock });
+    const later = await openApp({ folder: first.home.home, clock });
     await later.app.settle();
     const stored = later.app.db.get<{ n: number }>('SELECT count(*) AS n FROM events')!.n;
     expect(stored).toBe(1);
@@ -339,7 +345,7 @@ describe('failures that need a daemon of their own', () => {
   });
 
   test('cursor_expired: a run with more events than are kept loses its oldest, never its end', async () => {
-    const open = await openScene({ config: { ...withMissingHarness, events: { max_per_run: 100 } } });
+    const open = await openApp({ config: { ...withMissingHarness, events: { max_per_run: 100 } } });
     const { app } = open;
     const { id } = await createProject(open);
     const held = createGate();
@@ -368,7 +374,7 @@ describe('failures that need a daemon of their own', () => {
   });
 
   test('rate_limited: one stream more than server.max_streams, and one may come when one has gone', async () => {
-    const open = await openScene({ config: { ...withMissingHarness, server: { max_streams: 1 } } });
+    const open = await openApp({ config: { ...withMissingHarness, server: { max_streams: 1 } } });
     const { id } = await createProject(open);
     const held = createGate();
     const { run_id } = await createRun(open, { project_id: id, harness: 'shell', prompt: held.script });
@@ -393,7 +399,7 @@ describe('failures that need a daemon of their own', () => {
   });
 
   test('insufficient_storage: a full disk stops writing and nothing else, and writing goes on when there is room', async () => {
-    const open = await openScene({ config: withMissingHarness });
+    const open = await openApp({ config: withMissingHarness });
     const { id } = await createProject(open);
     const { db } = open.app;
     const pages = db.get<{ page_count: number }>('PRAGMA page_count')!.page_count;
@@ -412,7 +418,7 @@ describe('failures that need a daemon of their own', () => {
   });
 
   test('unavailable: while the daemon is drained no run is taken, and all else goes on', async () => {
-    const open = await openScene({ config: withMissingHarness });
+    const open = await openApp({ config: withMissingHarness });
     const { id } = await createProject(open);
     expect((await open.call('GET', '/readyz')).status).toBe(200);
     open.app.supervisor.drain();
@@ -432,7 +438,7 @@ describe('failures that need a daemon of their own', () => {
   });
 
   test('internal_error: a defect says nothing of its inside', async () => {
-    const open = await openScene();
+    const open = await openApp();
     open.app.db.run('DROP TABLE events');
     open.app.db.run('ALTER TABLE projects RENAME TO somewhere');
     const { message } = check(await open.call('GET', '/v1/projects'), { status: 500, code: 'internal_error' });
@@ -441,7 +447,7 @@ describe('failures that need a daemon of their own', () => {
   });
 
   test('organization_required: several memberships and no selector', async () => {
-    const open = await openScene();
+    const open = await openApp();
     const now = '2026-01-02T03:04:05.678Z';
     const [user] = open.app.db.all<{ id: string }>('SELECT id FROM users');
     open.app.db.run(

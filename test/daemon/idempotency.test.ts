@@ -4,27 +4,25 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createTestClock } from '../kit/clock.ts';
+import { openApp, type TestApp } from '../kit/app.ts';
 import {
-  closeKeeping,
   counts,
   createProject,
   createWorkspace,
   dump,
   ended,
   missingRun,
-  openScene,
-  type Scene,
   untilRun,
   withMissingHarness,
 } from './scene.ts';
 
 const day = 86_400_000;
-let scene: Scene;
+let scene: TestApp;
 let key = 0;
 const fresh = () => ({ 'idempotency-key': `key-${++key}` });
 
 beforeAll(async () => {
-  scene = await openScene({ config: withMissingHarness });
+  scene = await openApp({ config: withMissingHarness });
 });
 afterAll(() => scene.close());
 
@@ -186,15 +184,15 @@ test('any key of visible ASCII is taken as it is', async () => {
 
 test('the record survives a restart', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'agentctl-test-'));
-  const one = await openScene({ folder, config: withMissingHarness });
+  const one = await openApp({ folder, config: withMissingHarness });
   const { id } = await createProject(one);
   const ready = await createWorkspace(one, id);
   const headers = fresh();
   const run = { ...missingRun, workspace_id: ready.id };
   const first = await one.call('POST', '/v1/runs', run, headers);
   await untilRun(one, first.body.run_id, ended);
-  await closeKeeping(one);
-  const two = await openScene({ folder, config: withMissingHarness });
+  await one.leave();
+  const two = await openApp({ folder, config: withMissingHarness });
   const before = dump(two.app);
   const again = await two.call('POST', '/v1/runs', run, headers);
   expect(again).toMatchObject({
@@ -211,7 +209,7 @@ test('the record survives a restart', async () => {
 
 test('the record is kept for seven days and then the key is free', async () => {
   const clock = createTestClock();
-  const open = await openScene({ clock });
+  const open = await openApp({ clock });
   const headers = { 'idempotency-key': 'week' };
   const post = () => open.call('POST', '/v1/projects', { name: 'Weekly' }, headers);
   const first = await post();

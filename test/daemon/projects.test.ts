@@ -2,8 +2,8 @@ import { existsSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { createTestClock } from '../kit/clock.ts';
+import { openApp, type TestApp } from '../kit/app.ts';
 import {
-  closeKeeping,
   counts,
   createGate,
   createProject,
@@ -11,8 +11,6 @@ import {
   createWorkspace,
   ended,
   missingRun,
-  openScene,
-  type Scene,
   untilRun,
   withMissingHarness,
 } from './scene.ts';
@@ -20,20 +18,20 @@ import {
 const hour = 3_600_000;
 const day = 24 * hour;
 
-const get = async ({ call }: Scene, path: string) => (await call('GET', path)).body;
-const archive = async (scene: Scene, id: string) => {
+const get = async ({ call }: TestApp, path: string) => (await call('GET', path)).body;
+const archive = async (scene: TestApp, id: string) => {
   const { body } = await scene.call('DELETE', `/v1/projects/${id}`);
   await scene.app.settle();
   return body;
 };
 /** Turns the clock and lets the loops do what became due. */
-const pass = async (scene: Scene, clock: ReturnType<typeof createTestClock>, ms: number) => {
+const pass = async (scene: TestApp, clock: ReturnType<typeof createTestClock>, ms: number) => {
   clock.advance(ms);
   await scene.app.settle();
 };
 
 test('a project is archived only once its runs have finished; no run starts meanwhile', async () => {
-  const scene = await openScene({ config: withMissingHarness });
+  const scene = await openApp({ config: withMissingHarness });
   const { id } = await createProject(scene);
   const gate = createGate();
   const { run_id, workspace_id } = await createRun(scene, { project_id: id, harness: 'shell', prompt: gate.script });
@@ -68,14 +66,14 @@ test('a project is archived only once its runs have finished; no run starts mean
 });
 
 test('an archiving that waits for a run goes on after a restart', async () => {
-  const scene = await openScene({ config: withMissingHarness });
+  const scene = await openApp({ config: withMissingHarness });
   const { id } = await createProject(scene);
   const gate = createGate();
   const { run_id } = await createRun(scene, { project_id: id, harness: 'shell', prompt: gate.script });
   await untilRun(scene, run_id, ['running']);
   const operation = await archive(scene, id);
-  await closeKeeping(scene);
-  const again = await openScene({ folder: scene.home.home, config: withMissingHarness });
+  await scene.leave();
+  const again = await openApp({ folder: scene.home.home, config: withMissingHarness });
   await again.app.settle();
   expect((await get(again, `/v1/operations/${operation.id}`)).status).toBe('running');
   gate.open();
@@ -86,7 +84,7 @@ test('an archiving that waits for a run goes on after a restart', async () => {
 });
 
 test('an archiving is taken back by unarchiving, and runs may start again', async () => {
-  const scene = await openScene({ config: withMissingHarness });
+  const scene = await openApp({ config: withMissingHarness });
   const { id } = await createProject(scene);
   const gate = createGate();
   const { run_id } = await createRun(scene, { project_id: id, harness: 'shell', prompt: gate.script });
@@ -104,7 +102,7 @@ test('an archiving is taken back by unarchiving, and runs may start again', asyn
 });
 
 test('archiving keeps files and history; archiving again and unarchiving twice change nothing', async () => {
-  const scene = await openScene({ config: withMissingHarness });
+  const scene = await openApp({ config: withMissingHarness });
   const { id } = await createProject(scene);
   const workspace = await createWorkspace(scene, id);
   const { run_id } = await createRun(scene, {
@@ -132,7 +130,7 @@ test('archiving keeps files and history; archiving again and unarchiving twice c
 
 test('a removal is scheduled for seven days, and then all that belonged to the project is gone', async () => {
   const clock = createTestClock();
-  const scene = await openScene({ clock, config: withMissingHarness });
+  const scene = await openApp({ clock, config: withMissingHarness });
   const { id } = await createProject(scene);
   const kept = await createProject(scene, { name: 'Neighbour' });
   const workspace = await createWorkspace(scene, id);
@@ -175,7 +173,7 @@ test('a removal is scheduled for seven days, and then all that belonged to the p
 
 test('a removal leaves nothing of the project’s sessions on the disk either', async () => {
   const clock = createTestClock();
-  const scene = await openScene({ clock, config: withMissingHarness });
+  const scene = await openApp({ clock, config: withMissingHarness });
   const { id } = await createProject(scene);
   const { run_id, session_id } = await createRun(scene, { project_id: id, harness: 'shell', prompt: 'true' });
   await untilRun(scene, run_id, ended, () => clock.advance(25));
@@ -192,7 +190,7 @@ test('a removal leaves nothing of the project’s sessions on the disk either', 
 
 test('a scheduled removal is taken back, moved, and dropped by unarchiving', async () => {
   const clock = createTestClock();
-  const scene = await openScene({ clock });
+  const scene = await openApp({ clock });
   const { id } = await createProject(scene);
   await archive(scene, id);
   const schedule = async (after_seconds: number) =>
@@ -223,13 +221,13 @@ test('a scheduled removal is taken back, moved, and dropped by unarchiving', asy
 
 test('a removal that became due while no daemon ran is made up for', async () => {
   const clock = createTestClock();
-  const scene = await openScene({ clock });
+  const scene = await openApp({ clock });
   const { id } = await createProject(scene);
   await archive(scene, id);
   await scene.call('POST', `/v1/projects/${id}/deletion`, { after_seconds: 3600 });
-  await closeKeeping(scene);
+  await scene.leave();
   clock.advance(day);
-  const again = await openScene({ clock, folder: scene.home.home });
+  const again = await openApp({ clock, folder: scene.home.home });
   await again.app.settle();
   expect((await again.call('GET', `/v1/projects/${id}`)).status).toBe(404);
   await again.close();
@@ -237,7 +235,7 @@ test('a removal that became due while no daemon ran is made up for', async () =>
 
 test('an ephemeral project is archived 24 hours after its last run, a persistent one never', async () => {
   const clock = createTestClock();
-  const scene = await openScene({ clock, config: withMissingHarness });
+  const scene = await openApp({ clock, config: withMissingHarness });
   const brief = await createProject(scene, { persistence: 'ephemeral' });
   const lasting = await createProject(scene);
   const work = async () => {
@@ -264,7 +262,7 @@ test('an ephemeral project is archived 24 hours after its last run, a persistent
 
 test('an ephemeral project with a run that takes longer is archived 24 hours after that', async () => {
   const clock = createTestClock();
-  const scene = await openScene({ clock });
+  const scene = await openApp({ clock });
   const { id } = await createProject(scene, { persistence: 'ephemeral' });
   const gate = createGate();
   const { run_id } = await createRun(scene, { project_id: id, harness: 'shell', prompt: gate.script });

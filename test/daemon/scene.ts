@@ -1,65 +1,9 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { Agent, request } from 'node:http';
-import { type AddressInfo, connect } from 'node:net';
+import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { App } from '../../src/app.ts';
-import { type Answer, openApp, type TestApp, until } from '../kit/app.ts';
-
-/** The real app behind a real listener, so that each request is what a client's would be. */
-export interface Scene extends TestApp {
-  port: number;
-}
-
-export async function openScene(options: Parameters<typeof openApp>[0] = {}): Promise<Scene> {
-  const open = await openApp(options);
-  await open.server.listen({ host: '127.0.0.1', port: 0 });
-  const { port } = open.server.server.address() as AddressInfo;
-  const agent = new Agent({ keepAlive: true });
-  return {
-    ...open,
-    port,
-    call: (method, path, body, headers = {}) =>
-      new Promise((resolve, reject) => {
-        const payload = body === undefined || typeof body === 'string' ? body : JSON.stringify(body);
-        const all = {
-          authorization: `Bearer ${open.token}`,
-          ...(payload === undefined
-            ? {}
-            : { 'content-type': 'application/json', 'content-length': Buffer.byteLength(payload) }),
-          ...headers,
-        };
-        // A body that is refused unread costs its connection, which then must not serve the next request.
-        const own = (payload?.length ?? 0) > 524_288;
-        const target = { host: '127.0.0.1', port, method, path, headers: all, agent: own ? false : agent };
-        const sent = request(target, (answer) => {
-          const parts: Buffer[] = [];
-          answer.on('data', (bytes: Buffer) => parts.push(bytes));
-          answer.on('error', reject);
-          answer.on('end', () =>
-            resolve(toAnswer(answer.statusCode!, answer.headers as never, Buffer.concat(parts).toString('utf8'))),
-          );
-        });
-        sent.on('error', reject);
-        sent.end(payload);
-      }),
-    async close() {
-      agent.destroy();
-      await open.close();
-    },
-  };
-}
-
-/** Ends the app and leaves its folder. */
-export async function closeKeeping({ server, app }: Scene): Promise<void> {
-  await server.close();
-  await app.close();
-}
-
-function toAnswer(status: number, headers: Record<string, string>, text: string): Answer {
-  const isJson = headers['content-type']?.startsWith('application/json') && text !== '';
-  return { status, headers, text, body: isJson ? JSON.parse(text) : undefined };
-}
+import { type Answer, type TestApp, until } from '../kit/app.ts';
 
 /** Configuration with a harness that is known and never installed: its runs end at once, without a process. */
 export const withMissingHarness = { harnesses: { missing: { command: ['/nonexistent/agent'] } } };
@@ -111,7 +55,9 @@ function parseAnswer(raw: string): Answer {
   const headers = Object.fromEntries(
     lines.map((line) => [line.slice(0, line.indexOf(':')).toLowerCase(), line.slice(line.indexOf(':') + 1).trim()]),
   );
-  return toAnswer(Number(first.split(' ')[1]), headers, rest.join('\r\n\r\n'));
+  const text = rest.join('\r\n\r\n');
+  const isJson = headers['content-type']?.startsWith('application/json') && text !== '';
+  return { status: Number(first.split(' ')[1]), headers, text, body: isJson ? JSON.parse(text) : undefined };
 }
 
 /** Makes a project and answers it. */

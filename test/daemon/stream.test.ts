@@ -1,18 +1,17 @@
 import { connect, type Socket } from 'node:net';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { draftText } from '../../src/api/events.ts';
-import { until } from '../kit/app.ts';
+import { draftText } from '../../src/api/draft.ts';
 import { createTestClock, type TestClock } from '../kit/clock.ts';
-import { openScene, type Scene } from './scene.ts';
+import { openApp, type TestApp, until } from '../kit/app.ts';
 
 let clock: TestClock;
-let open: Scene;
+let open: TestApp;
 let run: string;
 const sockets: Socket[] = [];
 
 beforeEach(async () => {
   clock = createTestClock();
-  open = await openScene({ clock, config: { server: { max_streams: 3 } } });
+  open = await openApp({ clock, config: { server: { max_streams: 3 } } });
   const project = await open.call('POST', '/v1/projects', { name: 'stream' });
   const { body: operation } = await open.call('POST', `/v1/projects/${project.body.id}/workspaces`, {});
   await open.app.settle();
@@ -85,6 +84,22 @@ test('Last-Event-ID beats `after`; a cursor past the newest event waits for more
   await until('the headers', () => ahead.text.includes('retry:'));
   expect(ids(ahead.text)).toEqual([]);
   expect(ahead.ended).toBe(false);
+});
+
+test('where the beginning is no longer kept, who names no cursor gets what there is, and who names an older one gets 410', async () => {
+  for (const text of ['two', 'three', 'four']) append(text);
+  const { key } = open.app.runs.find(principal().organization_id, run);
+  open.app.db.write(() => open.app.events.trim(key, 3, 10));
+  const stream = read();
+  await until('what is kept', () => ids(stream.text).length === 2);
+  expect(ids(stream.text)).toEqual([3, 4]);
+  const page = await open.call('GET', `/v1/runs/${run}/events`);
+  expect(page.body.data.map(({ sequence }: { sequence: number }) => sequence)).toEqual([3, 4]);
+  for (const path of ['stream', 'events'])
+    expect(await open.call('GET', `/v1/runs/${run}/${path}?after=1`)).toMatchObject({
+      status: 410,
+      body: { error: { code: 'cursor_expired', details: { oldest_sequence: 3, newest_sequence: 4 } } },
+    });
 });
 
 test('a heartbeat comment every 15 seconds, and the end after 55 seconds between events', async () => {

@@ -14,6 +14,7 @@ import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { createTestClock, type TestClock } from '../kit/clock.ts';
+import { openApp, type TestApp } from '../kit/app.ts';
 import {
   createGate,
   createProject,
@@ -21,14 +22,12 @@ import {
   createWorkspace,
   ended,
   missingRun,
-  openScene,
-  type Scene,
   untilRun,
   withMissingHarness,
 } from './scene.ts';
 
 const day = 86_400_000;
-let scene: Scene;
+let scene: TestApp;
 let clock: TestClock;
 let project: string;
 /** A folder of the user's, for directories and repositories. */
@@ -37,7 +36,7 @@ let home: string;
 beforeEach(async () => {
   home = mkdtempSync(join(realpathSync(tmpdir()), 'agentctl-user-'));
   clock = createTestClock();
-  scene = await openScene({ clock, config: withMissingHarness });
+  scene = await openApp({ clock, config: withMissingHarness });
   ({ id: project } = await createProject(scene));
 });
 afterEach(async () => {

@@ -66,7 +66,9 @@ test(
     const all = new Set<string>();
     for await (const run of client.each('listRuns', {})) all.add(run.id);
     expect(all.size).toBe(acknowledged.length);
-    console.info(`${cycles} kills, ${acknowledged.length} runs, ${marks.length} scripts, ${seen.size} histories followed`);
+    console.info(
+      `${cycles} kills, ${acknowledged.length} runs, ${marks.length} scripts, ${seen.size} histories followed`,
+    );
     await daemon.stop();
     home.remove();
   },

@@ -59,7 +59,10 @@ test(
     const file = join(home.folder, 'script.json');
     writeFileSync(file, JSON.stringify({ prompts: [script(count)] }));
     const { command } = scriptedAgent({ prompts: [] });
-    writeFileSync(join(home.folder, 'config.toml'), harnessConfig('scripted', { command: [...command, file], env: {} }));
+    writeFileSync(
+      join(home.folder, 'config.toml'),
+      harnessConfig('scripted', { command: [...command, file], env: {} }),
+    );
     home.env.AGENTCTL_PORT = String(await freePort());
 
     let daemon: TestDaemon = await home.serve();
@@ -87,7 +90,7 @@ test(
     await following;
 
     const stored: Event[] = [];
-    for (let path: string | null = `/v1/runs/${run_id}/events?limit=1000`; path; ) {
+    for (let path: string | null = `/v1/runs/${run_id}/events?limit=1000`; path;) {
       const page = await daemon.call('GET', path);
       stored.push(...page.data);
       path = page.next_cursor && `/v1/runs/${run_id}/events?limit=1000&cursor=${page.next_cursor}`;

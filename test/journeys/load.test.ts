@@ -17,43 +17,57 @@ afterEach(async () => {
 
 /** Resident memory of a process in MiB. */
 const memory = (pid: number) => Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))![1]) / 1024;
-const percentile = (values: number[], part: number) => values.toSorted((a, b) => a - b)[Math.floor(values.length * part)]!;
+const percentile = (values: number[], part: number) =>
+  values.toSorted((a, b) => a - b)[Math.floor(values.length * part)]!;
 
-test('50 parallel runs: all complete, each with a whole history, while the API goes on answering', { timeout: 180_000 }, async () => {
-  home = createHome('[runs]\nmax_parallel = 50\n');
-  daemon = await home.serve();
-  const { id: project_id } = await daemon.call('POST', '/v1/projects', { name: 'load' });
-  // Each waits for a common sign, so that all fifty are at work at the same time.
-  const sign = `${home.folder}/go`;
-  const prompt = `echo up; while [ ! -e ${sign} ]; do sleep 0.2; done; for i in 1 2 3 4 5; do echo line $i; done`;
-  const ids = await Promise.all(
-    Array.from({ length: 50 }, async () => (await daemon.call('POST', '/v1/runs', { project_id, harness: 'shell', prompt })).run_id as string),
-  );
-  await until(
-    'all fifty at work',
-    async () => (await daemon.call('GET', '/v1/runs?status=running&limit=200')).data.length === 50,
-    90_000,
-  );
-  const waits: number[] = [];
-  for (let n = 0; n < 100; n++) {
-    const before = performance.now();
-    await daemon.call('GET', `/v1/runs/${ids[n % 50]}`);
-    waits.push(performance.now() - before);
-  }
-  console.info(`50 at work: GET p50 ${percentile(waits, 0.5).toFixed(1)} ms, p99 ${percentile(waits, 0.99).toFixed(1)} ms, daemon ${memory(daemon.pid).toFixed(0)} MiB`);
-  writeFileSync(sign, '');
-  for (const id of ids) {
-    const run = await until('an end', async () => {
-      const seen = await daemon.call('GET', `/v1/runs/${id}`);
-      return seen.finished_at !== null && seen;
-    }, 60_000);
-    expect(run.status).toBe('completed');
-    const { data } = (await daemon.call('GET', `/v1/runs/${id}/events`)) as { data: Event[] };
-    expect(data.map(({ sequence }) => sequence)).toEqual(data.map((_, index) => index + 1));
-    const text = data.flatMap((event) => (event.type === 'tool.output' ? [event.data.text] : [])).join('');
-    expect(text).toBe('up\nline 1\nline 2\nline 3\nline 4\nline 5\n');
-  }
-});
+test(
+  '50 parallel runs: all complete, each with a whole history, while the API goes on answering',
+  { timeout: 180_000 },
+  async () => {
+    home = createHome('[runs]\nmax_parallel = 50\n');
+    daemon = await home.serve();
+    const { id: project_id } = await daemon.call('POST', '/v1/projects', { name: 'load' });
+    // Each waits for a common sign, so that all fifty are at work at the same time.
+    const sign = `${home.folder}/go`;
+    const prompt = `echo up; while [ ! -e ${sign} ]; do sleep 0.2; done; for i in 1 2 3 4 5; do echo line $i; done`;
+    const ids = await Promise.all(
+      Array.from(
+        { length: 50 },
+        async () => (await daemon.call('POST', '/v1/runs', { project_id, harness: 'shell', prompt })).run_id as string,
+      ),
+    );
+    await until(
+      'all fifty at work',
+      async () => (await daemon.call('GET', '/v1/runs?status=running&limit=200')).data.length === 50,
+      90_000,
+    );
+    const waits: number[] = [];
+    for (let n = 0; n < 100; n++) {
+      const before = performance.now();
+      await daemon.call('GET', `/v1/runs/${ids[n % 50]}`);
+      waits.push(performance.now() - before);
+    }
+    console.info(
+      `50 at work: GET p50 ${percentile(waits, 0.5).toFixed(1)} ms, p99 ${percentile(waits, 0.99).toFixed(1)} ms, daemon ${memory(daemon.pid).toFixed(0)} MiB`,
+    );
+    writeFileSync(sign, '');
+    for (const id of ids) {
+      const run = await until(
+        'an end',
+        async () => {
+          const seen = await daemon.call('GET', `/v1/runs/${id}`);
+          return seen.finished_at !== null && seen;
+        },
+        60_000,
+      );
+      expect(run.status).toBe('completed');
+      const { data } = (await daemon.call('GET', `/v1/runs/${id}/events`)) as { data: Event[] };
+      expect(data.map(({ sequence }) => sequence)).toEqual(data.map((_, index) => index + 1));
+      const text = data.flatMap((event) => (event.type === 'tool.output' ? [event.data.text] : [])).join('');
+      expect(text).toBe('up\nline 1\nline 2\nline 3\nline 4\nline 5\n');
+    }
+  },
+);
 
 const crowds = [
   { readers: 1_000, silent: 100, events: 200, bytes: 200 },
@@ -75,11 +89,19 @@ for (const { readers, silent, events, bytes } of crowds)
       const file = join(home.folder, 'script.json');
       writeFileSync(file, JSON.stringify({ prompts: [[{ wait: 1_500 }, ...tools]] }));
       const { command } = scriptedAgent({ prompts: [] });
-      writeFileSync(join(home.folder, 'config.toml'), harnessConfig('scripted', { command: [...command, file], env: {} }));
+      writeFileSync(
+        join(home.folder, 'config.toml'),
+        harnessConfig('scripted', { command: [...command, file], env: {} }),
+      );
       daemon = await home.serve();
       const { id: project_id } = await daemon.call('POST', '/v1/projects', { name: 'readers' });
       const idle = memory(daemon.pid);
-      const { run_id } = await daemon.call('POST', '/v1/runs', { project_id, harness: 'scripted', sandbox: 'none', prompt: 'go' });
+      const { run_id } = await daemon.call('POST', '/v1/runs', {
+        project_id,
+        harness: 'scripted',
+        sandbox: 'none',
+        prompt: 'go',
+      });
 
       const port = Number(new URL(daemon.url).port);
       const request = `GET /v1/runs/${run_id}/stream HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer ${home.token()}\r\n\r\n`;

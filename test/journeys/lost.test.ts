@@ -36,7 +36,11 @@ async function startFamily() {
   home = createHome('[runs]\ngrace_seconds = 0.2\n');
   daemon = await home.serve();
   const { id: project_id } = await daemon.call('POST', '/v1/projects', { name: 'lost' });
-  const { run_id, workspace_id } = await daemon.call('POST', '/v1/runs', { project_id, harness: 'shell', prompt: family });
+  const { run_id, workspace_id } = await daemon.call('POST', '/v1/runs', {
+    project_id,
+    harness: 'shell',
+    prompt: family,
+  });
   await until('the script', async () => {
     const { data } = (await daemon.call('GET', `/v1/runs/${run_id}/events`)) as { data: Event[] };
     return data.some((event) => event.type === 'tool.output' && event.data.text.includes('ready'));
@@ -44,7 +48,9 @@ async function startFamily() {
   const { path } = await daemon.call('GET', `/v1/workspaces/${workspace_id}`);
   const pids = readFileSync(join(path, 'pids'), 'utf8').trim().split('\n');
   expect(pids.filter(isRunning)).toHaveLength(5);
-  const runner = JSON.parse(readFileSync(join(home.folder, 'data/runs', run_id, 'runner.json'), 'utf8')) as { pid: number };
+  const runner = JSON.parse(readFileSync(join(home.folder, 'data/runs', run_id, 'runner.json'), 'utf8')) as {
+    pid: number;
+  };
   return { run_id, workspace_id, pids, runner };
 }
 
@@ -60,7 +66,11 @@ test('kill -9 of the runner: the run fails with harness_lost within seconds, and
   process.kill(runner.pid, 'SIGKILL');
   const run = await ended(run_id);
   const took = performance.now() - before;
-  expect(run).toMatchObject({ status: 'failed', stop_reason: 'harness_lost', error: { code: 'harness_lost', retryable: true } });
+  expect(run).toMatchObject({
+    status: 'failed',
+    stop_reason: 'harness_lost',
+    error: { code: 'harness_lost', retryable: true },
+  });
   expect(pids.filter(isRunning)).toEqual([]);
   console.info(`harness_lost after ${Math.round(took)} ms`);
   expect(await daemon.call('GET', `/v1/workspaces/${workspace_id}`)).toMatchObject({ writer: null });

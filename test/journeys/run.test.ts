@@ -64,7 +64,16 @@ test('an agent over ACP needs a word that it may run without a sandbox; then it 
   expect(refused).toMatchObject({ code: 4, stdout: '' });
   expect(refused.stderr).toContain('sandbox');
 
-  const run = await agentctl('run', '--harness', 'scripted', '--sandbox', 'none', '--permission', 'full', 'first words');
+  const run = await agentctl(
+    'run',
+    '--harness',
+    'scripted',
+    '--sandbox',
+    'none',
+    '--permission',
+    'full',
+    'first words',
+  );
   expect(run).toMatchObject({ code: 0 });
   expect(run.stdout.trim()).toBe('Done: note.txt is written.');
   expect(readFileSync(join(repository, 'note.txt'), 'utf8')).toBe('by the agent\n');
@@ -85,7 +94,10 @@ test('an agent over ACP needs a word that it may run without a sandbox; then it 
 test('--json prints each event once, as the history has it', async () => {
   const run = await agentctl('run', '--harness', 'shell', '--json', 'echo one; echo two');
   expect(run.code).toBe(0);
-  const events = run.stdout.trim().split('\n').map((line) => JSON.parse(line));
+  const events = run.stdout
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line));
   expect(events.map(({ sequence }) => sequence)).toEqual(events.map((_, index) => index + 1));
   const page = JSON.parse((await agentctl('api', 'GET', `/v1/runs/${events[0].run_id}/events`)).stdout);
   expect(page.data).toEqual(events);
@@ -109,7 +121,13 @@ test('the same idempotency key starts one run', async () => {
 });
 
 test('--worktree leaves the repository alone', async () => {
-  const run = await agentctl('run', '--worktree', '--harness', 'shell', 'echo aside > only-there.txt; git rev-parse --abbrev-ref HEAD');
+  const run = await agentctl(
+    'run',
+    '--worktree',
+    '--harness',
+    'shell',
+    'echo aside > only-there.txt; git rev-parse --abbrev-ref HEAD',
+  );
   expect(run.code).toBe(0);
   expect(run.stdout).toContain('agentctl/');
   expect(existsSync(join(repository, 'only-there.txt'))).toBe(false);

@@ -1,7 +1,9 @@
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { Agent, request } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { FastifyInstance, InjectOptions } from 'fastify';
+import type { FastifyInstance } from 'fastify';
 import { createServer } from '../../daemon/server.ts';
 import { type Home, locate } from '../../src/api/home.ts';
 import { type App, createApp } from '../../src/app.ts';
@@ -13,10 +15,13 @@ import { packageRoot } from '../../src/base/root.ts';
 export interface TestApp {
   app: App;
   server: FastifyInstance;
+  port: number;
   home: Home;
   token: string;
   /** A request with the session's token: status, headers and the parsed body. */
   call(method: string, url: string, body?: unknown, headers?: Record<string, string>): Promise<Answer>;
+  /** Ends the app and leaves its folder. */
+  leave(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -28,7 +33,7 @@ export interface Answer {
   body: any;
 }
 
-/** The real app on a folder of its own, with the runner from source; nothing listens, requests are injected. */
+/** The real app behind a real listener on a folder of its own, with the runner from source. */
 export async function openApp({
   config = {},
   clock = systemClock,
@@ -45,44 +50,65 @@ export async function openApp({
     runner: [process.execPath, '--disable-warning=ExperimentalWarning', join(packageRoot, 'src/runner/main.ts')],
   });
   const server = await createServer(app);
+  await server.listen({ host: '127.0.0.1', port: 0 });
+  const { port } = server.server.address() as AddressInfo;
   const token = readFileSync(home.token, 'utf8').trim();
+  const agent = new Agent({ keepAlive: true });
   app.open();
 
+  const leave = async () => {
+    agent.destroy();
+    await server.close();
+    await app.close();
+  };
   return {
     app,
     server,
+    port,
     home,
     token,
-    async call(method, url, body, headers = {}) {
-      const answer = await server.inject({
-        method: method as 'GET',
-        url,
-        headers: {
-          host: '127.0.0.1',
+    call: (method, path, body, headers = {}) =>
+      new Promise((resolve, reject) => {
+        const payload = body === undefined || typeof body === 'string' ? body : JSON.stringify(body);
+        const all = {
           authorization: `Bearer ${token}`,
-          ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+          ...(payload === undefined
+            ? {}
+            : { 'content-type': 'application/json', 'content-length': Buffer.byteLength(payload) }),
           ...headers,
-        },
-        ...(body === undefined ? {} : { payload: typeof body === 'string' ? body : JSON.stringify(body) }),
-      } as InjectOptions);
-      const isJson = String(answer.headers['content-type'] ?? '').startsWith('application/json');
-      return {
-        status: answer.statusCode,
-        headers: answer.headers as Record<string, string>,
-        text: answer.body,
-        body: isJson ? JSON.parse(answer.body) : undefined,
-      };
-    },
+        };
+        const sent = request({ host: '127.0.0.1', port, method, path, headers: all, agent }, (answer) => {
+          const parts: Buffer[] = [];
+          answer.on('data', (bytes: Buffer) => parts.push(bytes));
+          answer.on('error', reject);
+          answer.on('end', () => {
+            const text = Buffer.concat(parts).toString('utf8');
+            const isJson = answer.headers['content-type']?.startsWith('application/json') && text !== '';
+            resolve({
+              status: answer.statusCode!,
+              headers: answer.headers as Answer['headers'],
+              text,
+              body: isJson ? JSON.parse(text) : undefined,
+            });
+          });
+        });
+        sent.on('error', reject);
+        sent.end(payload);
+      }),
+    leave,
     async close() {
-      await server.close();
-      await app.close();
+      await leave();
       rmSync(folder, { recursive: true, force: true });
     },
   };
 }
 
 /** Polls until `look` answers something; throws with `what` after `within` milliseconds. */
-export async function until<T>(what: string, look: () => T | undefined | false | Promise<T | undefined | false>, within = 20_000): Promise<T> {
+export async function until<T>(
+  what: string,
+  look: () => T | undefined | false | Promise<T | undefined | false>,
+  within = 20_000,
+): Promise<T> {
   const end = performance.now() + within;
   for (;;) {
     const found = await look();

@@ -52,7 +52,9 @@ export function createHome(config = ''): TestHome {
   const home = locate(env);
   const token = () => readFileSync(home.token, 'utf8').trim();
   const ended = (child: ChildProcess) =>
-    new Promise<void>((resolve) => (child.exitCode !== null || child.signalCode !== null ? resolve() : child.once('exit', () => resolve())));
+    new Promise<void>((resolve) =>
+      child.exitCode !== null || child.signalCode !== null ? resolve() : child.once('exit', () => resolve()),
+    );
 
   return {
     folder,

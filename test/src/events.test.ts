@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { Fault } from '../../src/api/error.ts';
-import { draftText } from '../../src/api/events.ts';
+import { draftText } from '../../src/api/draft.ts';
 import { decode, encode, type SentEvent } from '../../src/api/sse.ts';
 import { type Db, openDb } from '../../src/base/db.ts';
 import { paging } from '../../src/base/page.ts';

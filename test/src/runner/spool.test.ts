@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, expect, test } from 'vitest';
-import { draftText } from '../../../src/api/events.ts';
+import { draftText } from '../../../src/api/draft.ts';
 import { systemClock } from '../../../src/base/clock.ts';
 import { Journal } from '../../../src/runner/journal.ts';
 import { decodeFrames, encodeFrame, maxFrame, readSpool, SpoolDamaged, spoolMagic } from '../../../src/runner/spool.ts';
