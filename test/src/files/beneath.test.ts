@@ -9,7 +9,7 @@ import { beneath, openFile, openFolder, type Root } from '../../../src/files/ben
 import { createChanges } from '../../../src/files/change.ts';
 import { createEtags } from '../../../src/files/etags.ts';
 import { isReserved, segmentsOf } from '../../../src/files/grammar.ts';
-import { openScene } from '../../daemon/scene.ts';
+import { openApp } from '../../kit/app.ts';
 import { seed, seeded } from '../../kit/random.ts';
 import { createGrounds, type Grounds, secrets, trace } from './grounds.ts';
 import { gitNames, links, payloads } from './payloads.ts';
@@ -128,7 +128,7 @@ test('no payload escapes, and none is a failure of ours: list, read, write and d
   const all = payloads(seeded(chosen));
   expect(all.length).toBeGreaterThan(4000);
   grounds = createGrounds();
-  const open = await openScene();
+  const open = await openApp();
   const { body: project } = await open.call('POST', '/v1/projects', { name: 'Paths' });
   const source = { type: 'directory', path: grounds.ws, mode: 'in_place' };
   const { body: made } = await open.call('POST', `/v1/projects/${project.id}/workspaces`, { source });
