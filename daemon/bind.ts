@@ -148,7 +148,7 @@ function readInput(
 function assertEncoded(url: string): void {
   const [, search = ''] = /\?([^#]*)/.exec(url) ?? [];
   for (const pair of search.split('&'))
-    if (/^path=/.test(pair))
+    if (pair.startsWith('path='))
       try {
         decodeURIComponent(pair);
       } catch {
@@ -165,7 +165,10 @@ function readHeaders(schema: object, request: FastifyRequest): Record<string, st
     if (value === undefined) continue;
     if (allowed && !allowed.includes(value)) {
       const message = `${name} must be ${allowed.join(' or ')}`;
-      throw new Fault('invalid_request', `${message}.`, { param: name, details: { errors: [{ path: name, message }] } });
+      throw new Fault('invalid_request', `${message}.`, {
+        param: name,
+        details: { errors: [{ path: name, message }] },
+      });
     }
     headers[name] = value;
   }

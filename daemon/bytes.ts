@@ -71,5 +71,8 @@ function rangeOf(header: string | undefined, size: number): [first: number, last
 
 /** Sends it. */
 export function sendBytes(reply: FastifyReply, { status, headers, body }: BytesReply): FastifyReply {
-  return reply.code(status).headers(headers).send(body ?? undefined);
+  return reply
+    .code(status)
+    .headers(headers)
+    .send(body ?? undefined);
 }

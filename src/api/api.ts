@@ -130,7 +130,11 @@ export const api = {
     headers: FileReadHeaders,
     status: 200,
     replyBytes: true,
-    also: { 206: 'The part that Range asks for.', 302: 'To a private address, for five minutes.', 304: 'Still the same.' },
+    also: {
+      206: 'The part that Range asks for.',
+      302: 'To a private address, for five minutes.',
+      304: 'Still the same.',
+    },
   }),
   writeFile: row('PUT /v1/workspaces/{workspace_id}/file', {
     summary: 'Write a file of up to 4 MiB, or put a transfer in its place',

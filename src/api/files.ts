@@ -41,7 +41,10 @@ export const FileList = Type.Object({
   ...paging,
   path: Type.Optional(Type.String({ default: '', description: 'The folder; the workspace itself when empty.' })),
   query: Type.Optional(
-    Type.String({ maxLength: 4096, description: 'Only what has this in its relative path, in any case, at any depth.' }),
+    Type.String({
+      maxLength: 4096,
+      description: 'Only what has this in its relative path, in any case, at any depth.',
+    }),
   ),
   recursive: Type.Optional(Type.Boolean({ default: false, description: 'Everything below the folder.' })),
 });
@@ -53,7 +56,9 @@ export const FileRead = Type.Object({
 
 export const FileWrite = Type.Object({
   path: FilePath,
-  transfer_id: Type.Optional(Type.String({ format: 'uuid', description: 'Take the bytes of this transfer; send no body.' })),
+  transfer_id: Type.Optional(
+    Type.String({ format: 'uuid', description: 'Take the bytes of this transfer; send no body.' }),
+  ),
 });
 
 export const FileDelete = Type.Object({ path: FilePath });

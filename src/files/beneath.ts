@@ -14,6 +14,7 @@ import {
 import { join } from 'node:path';
 import { Fault } from '../api/error.ts';
 import { invalidPath, isReserved, segmentsOf } from './grammar.ts';
+import { assertRegular, faultOf, kindOf } from './refusal.ts';
 
 const { O_DIRECTORY, O_NOFOLLOW, O_NONBLOCK, O_RDONLY } = constants;
 const maxLinks = 40;
@@ -76,7 +77,12 @@ class Moved extends Error {}
  * `..` never leads above it, an absolute target must lie below its real path. Throws `invalid_path` for a path that leaves.
  * Undefined when a folder on the way is missing.
  */
-export function beneath<T>(root: Root, path: string, { follow = false, make = false, strict = false }: Reach, use: (place: Place) => T): T | undefined {
+export function beneath<T>(
+  root: Root,
+  path: string,
+  { follow = false, make = false, strict = false }: Reach,
+  use: (place: Place) => T,
+): T | undefined {
   const segments = segmentsOf(path);
   for (let restart = 0; ; restart++) {
     const held: Held[] = [];
@@ -86,16 +92,25 @@ export function beneath<T>(root: Root, path: string, { follow = false, make = fa
     } catch (error) {
       if (!(error instanceof Moved)) throw faultOf(error, path);
       if (restart >= maxRestarts)
-        throw new Fault('invalid_state', `The folders on the way to ${path} are being changed all the time.`, { details: { state: 'changing' } });
+        throw new Fault('invalid_state', `The folders on the way to ${path} are being changed all the time.`, {
+          details: { state: 'changing' },
+        });
     } finally {
       for (const { fd } of held) closeSync(fd);
     }
   }
 }
 
-function walk(root: Root, path: string, rest: string[], held: Held[], { follow, make, strict }: Required<Reach>): Place | undefined {
+function walk(
+  root: Root,
+  path: string,
+  rest: string[],
+  held: Held[],
+  { follow, make, strict }: Required<Reach>,
+): Place | undefined {
   const direct = byDescriptor && !root.byPath;
-  const named = (folder: Held, name: string) => (direct ? `/proc/self/fd/${folder.fd}/${name}` : join(folder.path, name));
+  const named = (folder: Held, name: string) =>
+    direct ? `/proc/self/fd/${folder.fd}/${name}` : join(folder.path, name);
   const hold = (at: string, where: string) => {
     const fd = openSync(at, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK);
     const stat = fstatSync(fd, { bigint: true });
@@ -107,7 +122,10 @@ function walk(root: Root, path: string, rest: string[], held: Held[], { follow, 
     hold(root.path, root.path);
   } catch (cause) {
     if (!['ENOENT', 'ENOTDIR', 'ELOOP', 'EACCES'].includes((cause as NodeJS.ErrnoException).code ?? '')) throw cause;
-    throw new Fault('invalid_state', 'The workspace’s folder is not there or cannot be entered.', { details: { state: 'missing' }, cause });
+    throw new Fault('invalid_state', 'The workspace’s folder is not there or cannot be entered.', {
+      details: { state: 'missing' },
+      cause,
+    });
   }
 
   let links = 0;
@@ -116,7 +134,14 @@ function walk(root: Root, path: string, rest: string[], held: Held[], { follow, 
     const name = rest.shift();
     if (name === undefined) {
       const at = direct ? `/proc/self/fd/${top.fd}` : top.path;
-      return { folder: top.fd, folderStat: top.stat, name: '.', stat: top.stat, path: at, beside: (other) => named(top, other) };
+      return {
+        folder: top.fd,
+        folderStat: top.stat,
+        name: '.',
+        stat: top.stat,
+        path: at,
+        beside: (other) => named(top, other),
+      };
     }
     if (name === '..') {
       if (held.length === 1) throw invalidPath(path, 'leaves the workspace by a symbolic link');
@@ -139,7 +164,9 @@ function walk(root: Root, path: string, rest: string[], held: Held[], { follow, 
     }
     if (stat && !stat.isDirectory()) {
       if (!strict) return undefined;
-      throw new Fault('invalid_state', `On the way to ${path} there is a file where a folder must be.`, { details: { state: 'file' } });
+      throw new Fault('invalid_state', `On the way to ${path} there is a file where a folder must be.`, {
+        details: { state: 'file' },
+      });
     }
     if (!stat) {
       if (!make) return undefined;
@@ -221,55 +248,11 @@ export function openFile(root: Root, path: string): OpenFile | undefined {
 export function openFolder(root: Root, path: string): { fd: number; path: string } | undefined {
   return beneath(root, path, { follow: true }, ({ name, stat, path: at }) => {
     if (!stat) return undefined;
-    if (!stat.isDirectory()) throw new Fault('invalid_state', `${path} is not a folder.`, { param: 'path', details: { state: kindOf(stat) } });
+    if (!stat.isDirectory())
+      throw new Fault('invalid_state', `${path} is not a folder.`, { param: 'path', details: { state: kindOf(stat) } });
     // A descriptor's own name under /proc is a link itself.
     const flags = O_RDONLY | O_DIRECTORY | O_NONBLOCK | (name === '.' ? 0 : O_NOFOLLOW);
     const fd = orMoved(() => openSync(at, flags));
     return { fd, path: byDescriptor && !root.byPath ? `/proc/self/fd/${fd}` : at };
   });
-}
-
-/** What an entry is, in a word. */
-export const kindOf = (stat: BigIntStats): 'file' | 'directory' | 'symlink' | 'special' =>
-  stat.isFile() ? 'file' : stat.isDirectory() ? 'directory' : stat.isSymbolicLink() ? 'symlink' : 'special';
-
-/** Throws `invalid_state` for what is no regular file: folders, devices, pipes, sockets. */
-export function assertRegular(stat: BigIntStats, path: string): void {
-  if (stat.isFile()) return;
-  const kind = kindOf(stat);
-  const what = kind === 'directory' ? 'a folder' : kind === 'symlink' ? 'a symbolic link' : 'neither a file nor a folder';
-  throw new Fault('invalid_state', `${path} is ${what}; only regular files are read and written.`, { param: 'path', details: { state: kind } });
-}
-
-/** What the file system refused, in the contract's words; what is a Fault already, or unknown, stays what it is. */
-export function faultOf(error: unknown, path: string): unknown {
-  const { code } = error as NodeJS.ErrnoException;
-  const refuse = (state: string, why: string) => new Fault('invalid_state', `${path || 'The folder'} ${why}.`, { details: { state }, cause: error });
-  switch (code) {
-    case 'ENAMETOOLONG':
-      return invalidPath(path, 'has a name that is too long for the file system', error);
-    case 'EILSEQ':
-    case 'EINVAL':
-      return invalidPath(path, 'has a name that the file system does not take', error);
-    case 'EACCES':
-    case 'EPERM':
-    case 'EROFS':
-      return refuse('not_permitted', 'may not be touched by the user that the daemon runs as');
-    case 'EISDIR':
-      return refuse('directory', 'is a folder');
-    case 'ENOTDIR':
-      return refuse('file', 'leads through a file');
-    case 'ENOENT':
-    case 'ELOOP':
-    case 'ENXIO':
-      return refuse('changing', 'was changed while it was looked at');
-    case 'ENOSPC':
-    case 'EDQUOT':
-      return new Fault('insufficient_storage', 'The disk is full. Nothing was changed; free some space and try again.', { cause: error });
-    case 'EMFILE':
-    case 'ENFILE':
-      return new Fault('unavailable', 'Too many files are open at the moment.', { headers: { 'retry-after': '1' }, cause: error });
-    default:
-      return error;
-  }
 }

@@ -15,9 +15,10 @@ import { join } from 'node:path';
 import { matches, matchesWeakly, readTags } from '../api/etag.ts';
 import { Fault } from '../api/error.ts';
 import { crashPoint } from '../base/crash.ts';
-import { assertRegular, beneath, kindOf, openFile, type Place, type Root } from './beneath.ts';
+import { beneath, openFile, type Place, type Root } from './beneath.ts';
 import { type Etags, etagOfSha } from './etags.ts';
 import { ownPrefix } from './grammar.ts';
+import { assertRegular, kindOf } from './refusal.ts';
 
 /** What is to become of one file. It is kept with its operation, so that it can be taken up again after a crash. */
 export interface Change {
@@ -27,7 +28,13 @@ export interface Change {
   if_match: string | null;
   if_none_match: string | null;
   /** The new bytes; null to delete the file. */
-  wanted: { sha256: string; size_bytes: number; executable: boolean | null; staged: string; transfer_id: string | null } | null;
+  wanted: {
+    sha256: string;
+    size_bytes: number;
+    executable: boolean | null;
+    staged: string;
+    transfer_id: string | null;
+  } | null;
   /** The Idempotency-Key of the request. */
   key: string;
 }
@@ -118,7 +125,8 @@ export function createChanges({ etags, staging }: { etags: Etags; staging: strin
 
     /** Takes away what a change that came to nothing may have left beside its target. */
     sweep(root: Root, change: Change, id: string): void {
-      if (change.wanted) beneath(root, change.path, reachOf(change), (place) => rmSync(besides(place, id), { force: true }));
+      if (change.wanted)
+        beneath(root, change.path, reachOf(change), (place) => rmSync(besides(place, id), { force: true }));
     },
   };
 }
@@ -127,7 +135,8 @@ export type Changes = ReturnType<typeof createChanges>;
 /** Gives a file its new bytes in one step: whoever reads it has the old ones or the new ones. */
 function putInPlace(place: Place, staged: string, executable: boolean | null, id: string): void {
   const { stat, folderStat } = place;
-  if (stat && kindOf(stat) !== 'file') throw new Fault('invalid_state', 'There is no regular file any more.', { details: { state: kindOf(stat) } });
+  if (stat && kindOf(stat) !== 'file')
+    throw new Fault('invalid_state', 'There is no regular file any more.', { details: { state: kindOf(stat) } });
   // A new file is for whom its folder is.
   const base = Number((stat?.mode ?? folderStat.mode & 0o666n) & 0o777n);
   const mode = executable === null ? base : executable ? base | ((base & 0o444) >> 2) : base & ~0o111;
@@ -174,9 +183,13 @@ function linkTo(from: string, to: string): boolean {
   } catch (error) {
     const { code = '' } = error as NodeJS.ErrnoException;
     if (code === 'EEXIST')
-      throw new Fault('etag_mismatch', 'The file was made by somebody else just now. Read it and repeat with its ETag.', {
-        details: { current_etag: null },
-      });
+      throw new Fault(
+        'etag_mismatch',
+        'The file was made by somebody else just now. Read it and repeat with its ETag.',
+        {
+          details: { current_etag: null },
+        },
+      );
     if (['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK'].includes(code)) return false;
     throw error;
   }

@@ -1,10 +1,8 @@
-import { closeSync, createReadStream, lstatSync, read } from 'node:fs';
+import { lstatSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Readable } from 'node:stream';
-import { promisify } from 'node:util';
 import { absent, readTags } from '../api/etag.ts';
 import { Fault } from '../api/error.ts';
-import { type FileListing, maxDirectBytes, type Transfer, type TransferCreate } from '../api/files.ts';
+import type { FileListing, Transfer, TransferCreate } from '../api/files.ts';
 import type { Operation } from '../api/operations.ts';
 import type { Workspace } from '../api/workspaces.ts';
 import type { Clock } from '../base/clock.ts';
@@ -15,12 +13,12 @@ import { createLoop } from '../base/loop.ts';
 import type { TextPaging } from '../base/page.ts';
 import type { PrivateUrls } from '../base/private-url.ts';
 import type { Operations } from '../operations/operations.ts';
-import { type OpenFile, openFile, type Root } from './beneath.ts';
+import { openFile, type Root } from './beneath.ts';
 import type { Change } from './change.ts';
-import { createEtags, etagOf } from './etags.ts';
+import { createEtags } from './etags.ts';
 import { invalidPath, segmentsOf } from './grammar.ts';
 import { listBeneath } from './listing.ts';
-import { isActive } from './media.ts';
+import { assertDirect, type Reading, readingOf } from './reading.ts';
 import { removeStaged, tidyStaging } from './staging.ts';
 import { createStore } from './store.ts';
 import { createTransfers, stagedName } from './transfers.ts';
@@ -42,23 +40,6 @@ interface Needs {
 
 /** How long a private download address is good for, in milliseconds. */
 const downloadFor = 300_000;
-
-const readInto = promisify(read);
-
-/** A file that is open for reading. Whoever asked for it closes it, unless its stream is taken, which closes it at its end. */
-export interface Reading {
-  name: string;
-  size: number;
-  /** Whether a browser could be made to run what it holds. */
-  active: boolean;
-  /** Reads it all to say its ETag, unless that is known. */
-  etag(): Promise<string>;
-  /** All of it, with the ETag of just these bytes. */
-  whole(): Promise<{ bytes: Buffer; etag: string }>;
-  /** The bytes from the first to the last. */
-  stream(first: number, last: number): Readable;
-  close(): void;
-}
 
 /** What a write or delete is asked for, as it was sent. */
 export interface Asked {
@@ -82,10 +63,8 @@ export function createFiles({ db, clock, log, operations, idempotency, urls, tre
     }),
   );
   const rootOf = ({ path }: Workspace): Root => ({ path, closed: own });
-  const writing = createWriting({
-    ...{ db, clock, log, operations, idempotency, trees, etags, staging, rootOf },
-    used: transfers.used,
-  });
+  const { used } = transfers;
+  const writing = createWriting({ db, clock, log, operations, idempotency, trees, etags, staging, rootOf, used });
   writing.recover();
   tidyStaging(staging, new Set([...transfers.staged(), ...writing.needed()]));
 
@@ -104,40 +83,18 @@ export function createFiles({ db, clock, log, operations, idempotency, urls, tre
   const missing = (path: string) =>
     new Fault('not_found', `There is no file ${path}.`, { param: 'path', headers: { etag: absent } });
 
-  const reading = (file: OpenFile, path: string): Reading => {
-    const { fd, stat, name } = file;
-    const size = Number(stat.size);
-    return {
-      name,
-      size,
-      active: isActive(name) || isActive(path),
-      etag: () => etags.of(fd),
-      async whole() {
-        // A file that grows meanwhile is read as far as it went.
-        const buffer = Buffer.alloc(size);
-        let at = 0;
-        while (at < size) {
-          const { bytesRead } = await readInto(fd, buffer, at, size - at, at);
-          if (bytesRead === 0) break;
-          at += bytesRead;
-        }
-        const bytes = buffer.subarray(0, at);
-        return { bytes, etag: etagOf(bytes) };
-      },
-      stream: (first, last) =>
-        createReadStream('', { fd, start: first, end: last, autoClose: true, highWaterMark: 262_144 }),
-      close: () => closeSync(fd),
-    };
-  };
-
   const open = (organization: string, id: string, path: string): Reading => {
     assertFile(path);
     const file = openFile(rootOf(readable(organization, id)), path);
     if (!file) throw missing(path);
-    return reading(file, path);
+    return readingOf(file, path, etags);
   };
 
-  const changeOf = ({ workspace, path, ifMatch, ifNoneMatch }: Asked, key: string, wanted: Change['wanted']): Change => ({
+  const changeOf = (
+    { workspace, path, ifMatch, ifNoneMatch }: Asked,
+    key: string,
+    wanted: Change['wanted'],
+  ): Change => ({
     workspace_id: workspace,
     path,
     if_match: ifMatch ?? null,
@@ -185,7 +142,8 @@ export function createFiles({ db, clock, log, operations, idempotency, urls, tre
     /** Opens what a private path stands for. Throws `not_found`, or `etag_mismatch` when the file is not what it was. */
     async openPrivate(token: string): Promise<Reading & { tag: string }> {
       const { organization, workspace, path, etag: tag } = urls.open(token);
-      if (!organization || !workspace || !path || !tag) throw new Fault('not_found', 'This private address is not for reading.');
+      if (!organization || !workspace || !path || !tag)
+        throw new Fault('not_found', 'This private address is not for reading.');
       const file = open(organization, workspace, path);
       try {
         const etag = await file.etag();
@@ -249,7 +207,12 @@ export function createFiles({ db, clock, log, operations, idempotency, urls, tre
     },
 
     /** Takes the bytes that were sent to a transfer's private address. */
-    receive(token: string, bytes: AsyncIterable<Uint8Array>, length: number | undefined, origin: string): Promise<Transfer> {
+    receive(
+      token: string,
+      bytes: AsyncIterable<Uint8Array>,
+      length: number | undefined,
+      origin: string,
+    ): Promise<Transfer> {
       const { upload } = urls.open(token);
       if (!upload) throw new Fault('not_found', 'This private address is not for writing.');
       return transfers.receive(upload, bytes, length, origin);
@@ -257,14 +220,6 @@ export function createFiles({ db, clock, log, operations, idempotency, urls, tre
   };
 }
 export type Files = ReturnType<typeof createFiles>;
-
-/** Throws `download_required` for a file that is too large to be read at once. */
-function assertDirect({ name, size }: Reading): void {
-  if (size > maxDirectBytes)
-    throw new Fault('download_required', `${name} has ${size} bytes; over ${maxDirectBytes} ask with download=true.`, {
-      details: { max_bytes: maxDirectBytes, size_bytes: size },
-    });
-}
 
 /** Throws unless this is the path of a file, and not of the workspace itself. */
 function assertFile(path: string): void {

@@ -23,7 +23,8 @@ export function segmentsOf(path: string): string[] {
   for (const segment of segments) {
     if (segment === '') throw invalidPath(path, 'has an empty segment');
     if (segment === '.' || segment === '..') throw invalidPath(path, `has a segment "${segment}"`);
-    if (isReserved(segment)) throw invalidPath(path, 'leads into what is not part of the files: git’s own folder, or agentctl’s');
+    if (isReserved(segment))
+      throw invalidPath(path, 'leads into what is not part of the files: git’s own folder, or agentctl’s');
   }
   return segments;
 }

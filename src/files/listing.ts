@@ -4,10 +4,11 @@ import { Fault } from '../api/error.ts';
 import type { FileEntry } from '../api/files.ts';
 import { iso } from '../base/clock.ts';
 import { fold } from '../base/db.ts';
-import { beneath, kindOf, openFolder, type Root } from './beneath.ts';
+import { beneath, openFolder, type Root } from './beneath.ts';
 import type { Etags } from './etags.ts';
 import { isReserved } from './grammar.ts';
 import { mediaTypeOf } from './media.ts';
+import { kindOf } from './refusal.ts';
 
 /** A file larger than this (bytes) is not read for a listing. */
 const maxHashed = 26_214_400;
@@ -39,7 +40,11 @@ const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
  * A page of a folder, in ascending order of paths, segment by segment; `next` is the cursor of the next one. It is found by going
  * straight to where the page before ended, so that each page costs what the first one does. Throws `not_found`.
  */
-export async function listBeneath(root: Root, etags: Etags, wanted: Wanted): Promise<{ data: FileEntry[]; next: string | null }> {
+export async function listBeneath(
+  root: Root,
+  etags: Etags,
+  wanted: Wanted,
+): Promise<{ data: FileEntry[]; next: string | null }> {
   const { path, query, limit } = wanted;
   const folded = query === undefined ? undefined : fold(query);
   const deep = wanted.recursive || (query !== undefined && query !== '');

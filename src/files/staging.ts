@@ -9,5 +9,6 @@ export function removeStaged(staging: string, name: string): void {
 /** Makes the folder for bytes on their way, and takes away what nobody is waiting for any more. */
 export function tidyStaging(staging: string, needed: ReadonlySet<string>): void {
   mkdirSync(staging, { recursive: true, mode: 0o700 });
-  for (const name of readdirSync(staging)) if (!needed.has(name)) rmSync(join(staging, name), { force: true, recursive: true });
+  for (const name of readdirSync(staging))
+    if (!needed.has(name)) rmSync(join(staging, name), { force: true, recursive: true });
 }

@@ -22,7 +22,8 @@ export const createStore = (db: Db) => ({
   expired: (now: string): { id: string }[] => db.all('SELECT id FROM transfers WHERE expires_at <= ? LIMIT 100', [now]),
 
   nextExpiry: (): string | undefined =>
-    db.get<{ expires_at: string | null }>('SELECT min(expires_at) AS expires_at FROM transfers')?.expires_at ?? undefined,
+    db.get<{ expires_at: string | null }>('SELECT min(expires_at) AS expires_at FROM transfers')?.expires_at ??
+    undefined,
 
   uploaded: (): { id: string }[] => db.all("SELECT id FROM transfers WHERE status = 'uploaded'"),
 

@@ -9,9 +9,9 @@ import { type Clock, iso } from '../base/clock.ts';
 import { crashPoint } from '../base/crash.ts';
 import type { Db, Tx } from '../base/db.ts';
 import type { PrivateUrls } from '../base/private-url.ts';
-import { faultOf } from './beneath.ts';
 import { removeStaged } from './staging.ts';
 import type { Store, TransferRow } from './store.ts';
+import { faultOf } from './refusal.ts';
 
 /** How long a transfer may take from its creation to the write, in milliseconds. */
 const lasts = 900_000;
@@ -34,9 +34,22 @@ export function createTransfers({
   staging: string;
 }) {
   const shown = (row: TransferRow, origin: string): Transfer => {
-    const { id, organization_id, workspace_id, path, size_bytes, sha256, status, expires_at, created_at, updated_at } = row;
+    const { id, organization_id, workspace_id, path, size_bytes, sha256, status, expires_at, created_at, updated_at } =
+      row;
     const upload_url = origin + urls.seal({ upload: id }, Date.parse(expires_at));
-    return { id, organization_id, workspace_id, path, size_bytes, sha256, status, upload_url, expires_at, created_at, updated_at };
+    return {
+      id,
+      organization_id,
+      workspace_id,
+      path,
+      size_bytes,
+      sha256,
+      status,
+      upload_url,
+      expires_at,
+      created_at,
+      updated_at,
+    };
   };
 
   const find = (id: string): TransferRow => {
@@ -70,7 +83,12 @@ export function createTransfers({
      * Takes a transfer's bytes, in pieces, and keeps them when they are the announced ones. They may be sent again until they
      * are used. `length` is what the sender announces, if it does.
      */
-    async receive(id: string, bytes: AsyncIterable<Uint8Array>, length: number | undefined, origin: string): Promise<Transfer> {
+    async receive(
+      id: string,
+      bytes: AsyncIterable<Uint8Array>,
+      length: number | undefined,
+      origin: string,
+    ): Promise<Transfer> {
       const row = find(id);
       assertOpen(row);
       const tooLarge = () =>
@@ -117,9 +135,13 @@ export function createTransfers({
       if (row.organization_id !== organization || row.workspace_id !== workspace || row.path !== path)
         throw new Fault('not_found', `There is no transfer ${id} for this file.`);
       if (row.status !== 'uploaded')
-        throw new Fault('invalid_state', `The transfer is ${row.status}; its bytes must be uploaded, and are used once.`, {
-          details: { state: row.status },
-        });
+        throw new Fault(
+          'invalid_state',
+          `The transfer is ${row.status}; its bytes must be uploaded, and are used once.`,
+          {
+            details: { state: row.status },
+          },
+        );
       return row;
     },
 
@@ -154,5 +176,8 @@ function assertAnnounced(row: TransferRow, size: number, sha256: string): void {
       : sha256 !== row.sha256
         ? `the bytes have another SHA-256 than the announced one`
         : undefined;
-  if (message) throw new Fault('invalid_request', `The transfer is not what was announced: ${message}.`, { details: { errors: [{ path: '', message }] } });
+  if (message)
+    throw new Fault('invalid_request', `The transfer is not what was announced: ${message}.`, {
+      details: { errors: [{ path: '', message }] },
+    });
 }

@@ -12,10 +12,11 @@ import type { Db, Tx } from '../base/db.ts';
 import type { Idempotency } from '../base/idempotency.ts';
 import type { Logger } from '../base/log.ts';
 import { type Operations, toResourceError } from '../operations/operations.ts';
-import { faultOf, openFile, type Root } from './beneath.ts';
+import { openFile, type Root } from './beneath.ts';
 import { type Change, createChanges } from './change.ts';
 import { type Etags, etagOfSha } from './etags.ts';
 import { removeStaged } from './staging.ts';
+import { faultOf } from './refusal.ts';
 
 /** What files need of workspaces. */
 export interface Trees {
@@ -111,7 +112,10 @@ export function createWriting({ db, clock, log, operations, idempotency, trees, 
   const takeUp = (id: string, change: Change): void => {
     const workspace = trees.find(change.workspace_id);
     if (workspace) settle(id, workspace, change);
-    else db.write((tx) => operations.finish(tx, id, { error: toResourceError(new Fault('not_found', 'The workspace has gone.')) }));
+    else
+      db.write((tx) =>
+        operations.finish(tx, id, { error: toResourceError(new Fault('not_found', 'The workspace has gone.')) }),
+      );
   };
 
   for (const type of ['file.write', 'file.delete'] as const) {
@@ -124,8 +128,11 @@ export function createWriting({ db, clock, log, operations, idempotency, trees, 
 
   const assertFree = ({ writer, status }: Workspace): void => {
     if (writer)
-      throw new Fault('workspace_busy', `A ${writer.kind} is writing in this workspace; wait for its end.`, { details: { writer } });
-    if (status !== 'ready') throw new Fault('invalid_state', `The workspace is ${status}.`, { details: { state: status } });
+      throw new Fault('workspace_busy', `A ${writer.kind} is writing in this workspace; wait for its end.`, {
+        details: { writer },
+      });
+    if (status !== 'ready')
+      throw new Fault('invalid_state', `The workspace is ${status}.`, { details: { state: status } });
   };
 
   /** Throws what stands against the change now. */
@@ -202,7 +209,9 @@ export function createWriting({ db, clock, log, operations, idempotency, trees, 
       const { id } = db.write((tx) => {
         const operation = operations.begin(tx, work);
         if (!trees.claim(tx, workspace.id, { kind: 'file', id: operation.id, since: iso(clock.now()) }))
-          throw new Fault('invalid_state', 'The workspace takes no changes at the moment.', { details: { state: workspace.status } });
+          throw new Fault('invalid_state', 'The workspace takes no changes at the moment.', {
+            details: { state: workspace.status },
+          });
         record.keep(tx, operation);
         crashPoint(type, 'before_intent');
         return operation;

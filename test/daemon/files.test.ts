@@ -73,11 +73,18 @@ describe('write, read and delete', () => {
       },
     });
     const { headers, text } = await read('notes/a.txt');
-    expect({ text, etag: headers.etag, type: headers['content-type'] }).toEqual({ text: 'one', etag: etagOf('one'), type: 'application/octet-stream' });
+    expect({ text, etag: headers.etag, type: headers['content-type'] }).toEqual({
+      text: 'one',
+      etag: etagOf('one'),
+      type: 'application/octet-stream',
+    });
     expect((await write('notes/a.txt', 'two', { 'if-match': headers.etag! })).body.result.etag).toBe(etagOf('two'));
     expect(code(await write('notes/a.txt', 'three', { 'if-match': headers.etag! }))).toEqual([412, 'etag_mismatch']);
     const gone = await remove('notes/a.txt', { 'if-match': etagOf('two') });
-    expect(gone).toMatchObject({ status: 202, body: { type: 'file.delete', status: 'succeeded', result: { etag: '"absent"', workspace_revision: before + 3 } } });
+    expect(gone).toMatchObject({
+      status: 202,
+      body: { type: 'file.delete', status: 'succeeded', result: { etag: '"absent"', workspace_revision: before + 3 } },
+    });
     expect(existsSync(join(root, 'notes/a.txt'))).toBe(false);
     expect(await revision()).toBe(before + 3);
     const { body: operation } = await open.call('GET', made.headers.location!);
@@ -90,8 +97,14 @@ describe('write, read and delete', () => {
     await write('same.txt', 'same', { 'if-match': '"absent"' });
     const before = await revision();
     const again = await write('same.txt', 'same');
-    expect(again.body).toMatchObject({ status: 'succeeded', result: { etag: etagOf('same'), workspace_revision: before } });
-    expect((await remove('never.txt', { 'if-match': '"absent"' })).body).toMatchObject({ status: 'succeeded', result: { workspace_revision: before } });
+    expect(again.body).toMatchObject({
+      status: 'succeeded',
+      result: { etag: etagOf('same'), workspace_revision: before },
+    });
+    expect((await remove('never.txt', { 'if-match': '"absent"' })).body).toMatchObject({
+      status: 'succeeded',
+      result: { workspace_revision: before },
+    });
     expect(await revision()).toBe(before);
   });
 
@@ -148,13 +161,36 @@ describe('write, read and delete', () => {
     expect((await fetch(url, { method: 'PUT', headers, body: bytes })).status).toBe(202);
     const back = Buffer.from(await (await fetch(url, { headers })).arrayBuffer());
     expect(back.equals(bytes)).toBe(true);
-    expect((await write('empty', '', { 'if-match': '"absent"' })).body.result).toMatchObject({ size_bytes: 0, etag: etagOf('') });
-    expect(await read('empty')).toMatchObject({ status: 200, text: '', headers: { etag: etagOf(''), 'content-length': '0' } });
+    expect((await write('empty', '', { 'if-match': '"absent"' })).body.result).toMatchObject({
+      size_bytes: 0,
+      etag: etagOf(''),
+    });
+    expect(await read('empty')).toMatchObject({
+      status: 200,
+      text: '',
+      headers: { etag: etagOf(''), 'content-length': '0' },
+    });
   });
 
   test('names of all kinds are the file’s own', async () => {
-    for (const path of ['ä ö/ü.txt', 'a\\b', '日本/語', '%2e%2e', 'a+b&c=d#e', ' leading', 'x\ny', '\u{1f600}', '-rf', '"quoted"', "it's", 'e\u0301']) {
-      expect({ path, status: (await write(path, path, { 'if-match': '"absent"' })).status }).toEqual({ path, status: 202 });
+    for (const path of [
+      'ä ö/ü.txt',
+      'a\\b',
+      '日本/語',
+      '%2e%2e',
+      'a+b&c=d#e',
+      ' leading',
+      'x\ny',
+      '\u{1f600}',
+      '-rf',
+      '"quoted"',
+      "it's",
+      'e\u0301',
+    ]) {
+      expect({ path, status: (await write(path, path, { 'if-match': '"absent"' })).status }).toEqual({
+        path,
+        status: 202,
+      });
       expect((await read(path)).text).toBe(path);
       expect(readFileSync(join(root, path), 'utf8')).toBe(path);
     }
@@ -179,9 +215,17 @@ describe('write, read and delete', () => {
     const run = await createRun(open, { workspace_id: busy.id, harness: 'shell', prompt: gate.script });
     await untilRun(open, run.run_id, ['running']);
     const at = `/v1/workspaces/${busy.id}/file?path=a`;
-    for (const [method, body] of [['PUT', 'x'], ['DELETE', undefined]] as const) {
+    for (const [method, body] of [
+      ['PUT', 'x'],
+      ['DELETE', undefined],
+    ] as const) {
       const answer = await open.call(method, at, body, { ...(body ? octets : {}), ...key(), 'if-none-match': '*' });
-      expect(answer).toMatchObject({ status: 409, body: { error: { code: 'workspace_busy', retryable: true, details: { writer: { kind: 'run', id: run.run_id } } } } });
+      expect(answer).toMatchObject({
+        status: 409,
+        body: {
+          error: { code: 'workspace_busy', retryable: true, details: { writer: { kind: 'run', id: run.run_id } } },
+        },
+      });
     }
     expect(code(await open.call('GET', at))).toEqual([404, 'not_found']);
     gate.open();
@@ -197,7 +241,11 @@ describe('idempotency', () => {
     const first = await open.call('PUT', file('once'), 'x', headers);
     const before = await revision();
     const again = await open.call('PUT', file('once'), 'x', headers);
-    expect(again).toMatchObject({ status: 202, text: first.text, headers: { 'idempotent-replayed': 'true', location: first.headers.location } });
+    expect(again).toMatchObject({
+      status: 202,
+      text: first.text,
+      headers: { 'idempotent-replayed': 'true', location: first.headers.location },
+    });
     expect(await revision()).toBe(before);
     for (const [method, path, body, more] of [
       ['PUT', 'once', 'y', {}],
@@ -239,7 +287,11 @@ describe('reading', () => {
     put('range', '0123456789');
     const etag = etagOf('0123456789');
     for (const tags of [etag, `W/${etag}`, `"x", ${etag}`, '*'])
-      expect(await read('range', { 'if-none-match': tags })).toMatchObject({ status: 304, text: '', headers: { etag } });
+      expect(await read('range', { 'if-none-match': tags })).toMatchObject({
+        status: 304,
+        text: '',
+        headers: { etag },
+      });
     expect((await read('range', { 'if-none-match': '"x"' })).status).toBe(200);
     for (const [range, text, content] of [
       ['bytes=2-4', '234', 'bytes 2-4/10'],
@@ -249,9 +301,17 @@ describe('reading', () => {
       ['bytes=5-99', '56789', 'bytes 5-9/10'],
       ['bytes=-99', '0123456789', 'bytes 0-9/10'],
     ])
-      expect(await read('range', { range: range! })).toMatchObject({ status: 206, text, headers: { 'content-range': content, 'content-length': String(text!.length), etag } });
+      expect(await read('range', { range: range! })).toMatchObject({
+        status: 206,
+        text,
+        headers: { 'content-range': content, 'content-length': String(text!.length), etag },
+      });
     for (const range of ['bytes=0-1,3-4', 'items=0-1', 'bytes=4-2', 'bytes=-', 'bytes=x-'])
-      expect(await read('range', { range })).toMatchObject({ status: 200, text: '0123456789', headers: { 'accept-ranges': 'bytes' } });
+      expect(await read('range', { range })).toMatchObject({
+        status: 200,
+        text: '0123456789',
+        headers: { 'accept-ranges': 'bytes' },
+      });
     expect(await read('range', { range: 'bytes=2-4', 'if-range': etag })).toMatchObject({ status: 206 });
     expect(await read('range', { range: 'bytes=2-4', 'if-range': '"x"' })).toMatchObject({ status: 200 });
   });
@@ -273,7 +333,10 @@ describe('reading', () => {
       put(`kinds/${name}`);
       const { headers } = await read(`kinds/${name}`);
       expect({ name, how: headers['content-disposition']!.split(';')[0] }).toEqual({ name, how });
-      expect(headers).toMatchObject({ 'x-content-type-options': 'nosniff', 'content-security-policy': "sandbox; default-src 'none'" });
+      expect(headers).toMatchObject({
+        'x-content-type-options': 'nosniff',
+        'content-security-policy': "sandbox; default-src 'none'",
+      });
     }
     put('kinds/ärger "x".txt');
     expect((await read('kinds/ärger "x".txt')).headers['content-disposition']).toContain("filename*=UTF-8''%C3%A4rger");
@@ -288,7 +351,10 @@ describe('reading', () => {
     writeFileSync(join(ws.path, 'large.html'), text);
     writeFileSync(join(ws.path, 'small'), 'small');
     const at = (path: string) => `/v1/workspaces/${ws.id}/file?path=${path}`;
-    expect(await other.call('GET', at('large.html'))).toMatchObject({ status: 413, body: { error: { code: 'download_required', details: { max_bytes: 4_194_304, size_bytes: 4_194_305 } } } });
+    expect(await other.call('GET', at('large.html'))).toMatchObject({
+      status: 413,
+      body: { error: { code: 'download_required', details: { max_bytes: 4_194_304, size_bytes: 4_194_305 } } },
+    });
     const { status, headers } = await other.call('GET', at('large.html&download=true'));
     expect(status).toBe(302);
     const url = new URL(headers.location!);
@@ -296,28 +362,62 @@ describe('reading', () => {
     expect(url.pathname).not.toContain(other.token);
     const none = { authorization: '' };
     const whole = await other.call('GET', url.pathname, undefined, none);
-    expect(whole).toMatchObject({ status: 200, headers: { etag: etagOf(text), 'content-length': String(text.length), 'accept-ranges': 'bytes' } });
+    expect(whole).toMatchObject({
+      status: 200,
+      headers: { etag: etagOf(text), 'content-length': String(text.length), 'accept-ranges': 'bytes' },
+    });
     expect(whole.headers['content-disposition']).toMatch(/^attachment; filename=/);
     expect(whole.text === text).toBe(true);
-    expect(await other.call('GET', url.pathname, undefined, { ...none, range: 'bytes=4194300-' })).toMatchObject({ status: 206, text: 'xxxxx' });
-    expect(await other.call('HEAD', url.pathname, undefined, none)).toMatchObject({ status: 200, text: '', headers: { 'content-length': String(text.length) } });
-    expect(code(await other.call('GET', url.pathname, undefined, { ...none, host: 'example.org' }))).toEqual([421, 'host_not_allowed']);
-    expect(code(await other.call('GET', url.pathname, undefined, { ...none, origin: 'http://example.org' }))).toEqual([403, 'origin_not_allowed']);
-    expect(code(await other.call('GET', url.pathname, undefined, { ...none, range: 'bytes=4194305-' }))).toEqual([416, 'range_not_satisfiable']);
+    expect(await other.call('GET', url.pathname, undefined, { ...none, range: 'bytes=4194300-' })).toMatchObject({
+      status: 206,
+      text: 'xxxxx',
+    });
+    expect(await other.call('HEAD', url.pathname, undefined, none)).toMatchObject({
+      status: 200,
+      text: '',
+      headers: { 'content-length': String(text.length) },
+    });
+    expect(code(await other.call('GET', url.pathname, undefined, { ...none, host: 'example.org' }))).toEqual([
+      421,
+      'host_not_allowed',
+    ]);
+    expect(code(await other.call('GET', url.pathname, undefined, { ...none, origin: 'http://example.org' }))).toEqual([
+      403,
+      'origin_not_allowed',
+    ]);
+    expect(code(await other.call('GET', url.pathname, undefined, { ...none, range: 'bytes=4194305-' }))).toEqual([
+      416,
+      'range_not_satisfiable',
+    ]);
     expect(code(await other.call('PUT', url.pathname, 'x', none))).toEqual([404, 'not_found']);
     expect((await other.call('POST', url.pathname, undefined, none)).status).toBe(404);
-    for (const changed of [`${url.pathname}x`, url.pathname.slice(0, -1), url.pathname.replace(/\.(.)/, '.$1$1'), '/private/', '/private/x', '/private/x.y.z'])
+    for (const changed of [
+      `${url.pathname}x`,
+      url.pathname.slice(0, -1),
+      url.pathname.replace(/\.(.)/, '.$1$1'),
+      '/private/',
+      '/private/x',
+      '/private/x.y.z',
+    ])
       expect(code(await other.call('GET', changed, undefined, none))).toEqual([404, 'not_found']);
     const [payload, signature] = url.pathname.slice('/private/'.length).split('.') as [string, string];
-    const swapped = Buffer.from(Buffer.from(payload, 'base64url').toString().replace('large.html', 'small')).toString('base64url');
-    expect(code(await other.call('GET', `/private/${swapped}.${signature}`, undefined, none))).toEqual([404, 'not_found']);
+    const swapped = Buffer.from(Buffer.from(payload, 'base64url').toString().replace('large.html', 'small')).toString(
+      'base64url',
+    );
+    expect(code(await other.call('GET', `/private/${swapped}.${signature}`, undefined, none))).toEqual([
+      404,
+      'not_found',
+    ]);
     ahead = 299_000;
     expect((await other.call('HEAD', url.pathname, undefined, none)).status).toBe(200);
     ahead = 301_000;
     expect(code(await other.call('GET', url.pathname, undefined, none))).toEqual([404, 'not_found']);
     const { headers: fresh } = await other.call('GET', at('small&download=true'));
     writeFileSync(join(ws.path, 'small'), 'other');
-    expect(code(await other.call('GET', new URL(fresh.location!).pathname, undefined, none))).toEqual([412, 'etag_mismatch']);
+    expect(code(await other.call('GET', new URL(fresh.location!).pathname, undefined, none))).toEqual([
+      412,
+      'etag_mismatch',
+    ]);
     expect(code(await other.call('GET', at('nothing&download=true')))).toEqual([404, 'not_found']);
     await other.close();
   });
@@ -340,19 +440,54 @@ describe('listing', () => {
       mkdirSync(dirname(join(ws.path, path)), { recursive: true });
       writeFileSync(join(ws.path, path), text);
     };
-    for (const path of ['b/2', 'b/1/deep.ts', 'b.txt', 'a', 'B', '.git/config', '.hidden', 'c/.git/HEAD', 'c/d', 'GIT~1', '.agentctl-tmp-x']) write(path);
+    for (const path of [
+      'b/2',
+      'b/1/deep.ts',
+      'b.txt',
+      'a',
+      'B',
+      '.git/config',
+      '.hidden',
+      'c/.git/HEAD',
+      'c/d',
+      'GIT~1',
+      '.agentctl-tmp-x',
+    ])
+      write(path);
     symlinkSync('b', join(ws.path, 'link'));
     symlinkSync('../../..', join(ws.path, 'out'));
     const list = async (query = '') => (await open.call('GET', `/v1/workspaces/${ws.id}/files?${query}`)).body;
     const top = await list();
     expect(top).toMatchObject({ workspace_id: ws.id, revision: 0, path: '', next_cursor: null });
     expect(names(top)).toEqual(['.hidden', 'B', 'a', 'b', 'b.txt', 'c', 'link', 'out']);
-    expect(top.data[2]).toEqual({ path: 'a', name: 'a', type: 'file', size_bytes: 1, etag: etagOf('x'), executable: false, modified_at: expect.stringMatching(/Z$/), media_type: 'application/octet-stream' });
+    expect(top.data[2]).toEqual({
+      path: 'a',
+      name: 'a',
+      type: 'file',
+      size_bytes: 1,
+      etag: etagOf('x'),
+      executable: false,
+      modified_at: expect.stringMatching(/Z$/),
+      media_type: 'application/octet-stream',
+    });
     expect(top.data[3]).toMatchObject({ type: 'directory', size_bytes: null, etag: null, media_type: null });
     expect(top.data[6]).toMatchObject({ type: 'symlink', size_bytes: null, etag: null });
     expect(names(await list('path=b'))).toEqual(['b/1', 'b/2']);
     expect(names(await list('path=link'))).toEqual(['link/1', 'link/2']);
-    expect(names(await list('recursive=true'))).toEqual(['.hidden', 'B', 'a', 'b', 'b/1', 'b/1/deep.ts', 'b/2', 'b.txt', 'c', 'c/d', 'link', 'out']);
+    expect(names(await list('recursive=true'))).toEqual([
+      '.hidden',
+      'B',
+      'a',
+      'b',
+      'b/1',
+      'b/1/deep.ts',
+      'b/2',
+      'b.txt',
+      'c',
+      'c/d',
+      'link',
+      'out',
+    ]);
     expect(names(await list('path=b&recursive=true'))).toEqual(['b/1', 'b/1/deep.ts', 'b/2']);
     expect(names(await list('query=DEEP'))).toEqual(['b/1/deep.ts']);
     expect(names(await list('query=B%2F'))).toEqual(['b/1', 'b/1/deep.ts', 'b/2']);
@@ -361,7 +496,9 @@ describe('listing', () => {
     for (const limit of [1, 2, 3, 5]) {
       const found: string[] = [];
       for (let cursor: string | null = ''; cursor !== null;) {
-        const page: { data: { path: string }[]; next_cursor: string | null } = await list(`recursive=true&limit=${limit}${cursor && `&cursor=${cursor}`}`);
+        const page: { data: { path: string }[]; next_cursor: string | null } = await list(
+          `recursive=true&limit=${limit}${cursor && `&cursor=${cursor}`}`,
+        );
         found.push(...names(page));
         cursor = page.next_cursor;
       }
@@ -404,11 +541,21 @@ describe('listing', () => {
 
 describe('transfers', () => {
   const announce = async (path: string, text: string, more: object = {}) =>
-    open.call('POST', `/v1/workspaces/${id}/transfers`, { path, size_bytes: Buffer.byteLength(text), sha256: sha(text), ...more });
+    open.call('POST', `/v1/workspaces/${id}/transfers`, {
+      path,
+      size_bytes: Buffer.byteLength(text),
+      sha256: sha(text),
+      ...more,
+    });
   const upload = (url: string, text: string, headers: Record<string, string> = {}) =>
     open.call('PUT', new URL(url).pathname, text, { authorization: '', ...octets, ...headers });
   const take = (path: string, transfer: string, headers: Record<string, string> = {}, body = '') =>
-    open.call('PUT', file(path, `&transfer_id=${transfer}`), body, { ...octets, ...key(), 'if-match': '"absent"', ...headers });
+    open.call('PUT', file(path, `&transfer_id=${transfer}`), body, {
+      ...octets,
+      ...key(),
+      'if-match': '"absent"',
+      ...headers,
+    });
 
   test('announced, uploaded, taken: under the same rules as a small write', async () => {
     const text = 'y'.repeat(5_000_000);
@@ -425,7 +572,10 @@ describe('transfers', () => {
     const headers = { ...octets, ...key(), 'if-match': '"absent"' };
     const url = file('staged/big', `&transfer_id=${transfer.id}`);
     const taken = await open.call('PUT', url, '', headers);
-    expect(taken.body).toMatchObject({ status: 'succeeded', result: { path: 'staged/big', etag: etagOf(text), size_bytes: 5_000_000 } });
+    expect(taken.body).toMatchObject({
+      status: 'succeeded',
+      result: { path: 'staged/big', etag: etagOf(text), size_bytes: 5_000_000 },
+    });
     expect((await open.call('PUT', url, undefined, headers)).text).toBe(taken.text);
     expect(readFileSync(join(root, 'staged/big'), 'utf8') === text).toBe(true);
     expect(code(await take('staged/big', transfer.id, { 'if-match': '*' }))).toEqual([409, 'invalid_state']);
@@ -437,9 +587,16 @@ describe('transfers', () => {
     const { body: transfer } = await announce('wrong', 'right');
     expect(code(await upload(transfer.upload_url, 'wrong'))).toEqual([400, 'invalid_request']);
     expect(code(await upload(transfer.upload_url, 'shor'))).toEqual([400, 'invalid_request']);
-    expect(await upload(transfer.upload_url, 'much too long')).toMatchObject({ status: 413, body: { error: { code: 'payload_too_large', details: { max_bytes: 5 } } } });
+    expect(await upload(transfer.upload_url, 'much too long')).toMatchObject({
+      status: 413,
+      body: { error: { code: 'payload_too_large', details: { max_bytes: 5 } } },
+    });
     // In pieces, without a length announced.
-    const chunked = await fetch(transfer.upload_url, { method: 'PUT', body: new Blob(['much ', 'too long']).stream(), duplex: 'half' } as RequestInit);
+    const chunked = await fetch(transfer.upload_url, {
+      method: 'PUT',
+      body: new Blob(['much ', 'too long']).stream(),
+      duplex: 'half',
+    } as RequestInit);
     expect(chunked.status).toBe(413);
     expect((await upload(transfer.upload_url, 'right')).status).toBe(200);
     expect(code(await open.call('GET', new URL(transfer.upload_url).pathname))).toEqual([404, 'not_found']);
@@ -456,8 +613,14 @@ describe('transfers', () => {
     expect(readdirSync(join(other.home.data, 'staging'))).toEqual([`transfer-${transfer.id}`]);
     ahead = Date.parse(transfer.expires_at) - Date.now();
     const url = `/v1/workspaces/${ws.id}/file?path=a&transfer_id=${transfer.id}`;
-    expect(code(await other.call('PUT', url, '', { ...octets, ...key(), 'if-match': '"absent"' }))).toEqual([404, 'not_found']);
-    expect(code(await other.call('PUT', new URL(transfer.upload_url).pathname, 'x', octets))).toEqual([404, 'not_found']);
+    expect(code(await other.call('PUT', url, '', { ...octets, ...key(), 'if-match': '"absent"' }))).toEqual([
+      404,
+      'not_found',
+    ]);
+    expect(code(await other.call('PUT', new URL(transfer.upload_url).pathname, 'x', octets))).toEqual([
+      404,
+      'not_found',
+    ]);
     await other.call('POST', `/v1/workspaces/${ws.id}/transfers`, body);
     await other.app.settle();
     expect(readdirSync(join(other.home.data, 'staging'))).toEqual([]);
@@ -484,54 +647,289 @@ describe('what is refused:', () => {
   const bad = (status: number, code: ErrorCode) => ({ status, code });
   const rows: Row[] = [
     ...(['PUT', 'DELETE'] as const).flatMap((method): Row[] => [
-      { name: `${method} without If-Match`, method, headers: {}, ...bad(428, 'precondition_required'), param: 'If-Match' },
-      { name: `${method} with an If-None-Match that is not *`, method, headers: { 'if-none-match': '"x"' }, ...bad(428, 'precondition_required') },
+      {
+        name: `${method} without If-Match`,
+        method,
+        headers: {},
+        ...bad(428, 'precondition_required'),
+        param: 'If-Match',
+      },
+      {
+        name: `${method} with an If-None-Match that is not *`,
+        method,
+        headers: { 'if-none-match': '"x"' },
+        ...bad(428, 'precondition_required'),
+      },
       { name: `${method} without a key`, method, keyless: true, ...bad(400, 'idempotency_key_required') },
-      ...['', 'abc', '"a', 'a"', '*, "a"', '"a" "b"', "'a'", 'W/', '**', '"a";'].map((text) => ({ name: `${method} with If-Match ${text}`, method, headers: tags(text), ...bad(400, 'invalid_request'), param: 'If-Match' })),
-      ...['W/"a"', '"sha256-0"', '"A", "b"', '"absent"', '"*"'].map((text) => ({ name: `${method} with the unfitting If-Match ${text}`, method, headers: tags(text), ...bad(412, 'etag_mismatch'), details: { current_etag: etagOf('here') } })),
-      { name: `${method} with the weak form of the ETag`, method, headers: tags(`W/${etagOf('here')}`), ...bad(412, 'etag_mismatch') },
-      { name: `${method} with If-Match that fits and If-None-Match *`, method, headers: { ...tags('*'), 'if-none-match': '*' }, ...bad(412, 'etag_mismatch') },
-      { name: `${method} * of what is not there`, method, path: `${at}?path=gone`, headers: tags('*'), ...bad(412, 'etag_mismatch'), details: { current_etag: null } },
-      { name: `${method} of what is not there by ETag`, method, path: `${at}?path=gone`, headers: tags(etagOf('here')), ...bad(412, 'etag_mismatch'), details: { current_etag: null } },
-      { name: `${method} of a folder`, method, path: `${at}?path=folder`, ...bad(409, 'invalid_state'), details: { state: 'directory' } },
-      { name: `${method} in an unknown workspace`, method, path: `/v1/workspaces/${nowhere}/file?path=here`, ...bad(404, 'not_found') },
-      { name: `${method} in an archived project`, method, path: '/v1/workspaces/{archived}/file?path=here', ...bad(409, 'project_archived') },
-      { name: `${method} in a workspace that is being removed`, method, path: '/v1/workspaces/{doomed}/file?path=here', ...bad(409, 'invalid_state'), details: { state: 'deleting' } },
-      { name: `${method} with a key of too many characters`, method, headers: { ...tags('*'), 'idempotency-key': 'x'.repeat(256) }, ...bad(400, 'invalid_idempotency_key') },
+      ...['', 'abc', '"a', 'a"', '*, "a"', '"a" "b"', "'a'", 'W/', '**', '"a";'].map((text) => ({
+        name: `${method} with If-Match ${text}`,
+        method,
+        headers: tags(text),
+        ...bad(400, 'invalid_request'),
+        param: 'If-Match',
+      })),
+      ...['W/"a"', '"sha256-0"', '"A", "b"', '"absent"', '"*"'].map((text) => ({
+        name: `${method} with the unfitting If-Match ${text}`,
+        method,
+        headers: tags(text),
+        ...bad(412, 'etag_mismatch'),
+        details: { current_etag: etagOf('here') },
+      })),
+      {
+        name: `${method} with the weak form of the ETag`,
+        method,
+        headers: tags(`W/${etagOf('here')}`),
+        ...bad(412, 'etag_mismatch'),
+      },
+      {
+        name: `${method} with If-Match that fits and If-None-Match *`,
+        method,
+        headers: { ...tags('*'), 'if-none-match': '*' },
+        ...bad(412, 'etag_mismatch'),
+      },
+      {
+        name: `${method} * of what is not there`,
+        method,
+        path: `${at}?path=gone`,
+        headers: tags('*'),
+        ...bad(412, 'etag_mismatch'),
+        details: { current_etag: null },
+      },
+      {
+        name: `${method} of what is not there by ETag`,
+        method,
+        path: `${at}?path=gone`,
+        headers: tags(etagOf('here')),
+        ...bad(412, 'etag_mismatch'),
+        details: { current_etag: null },
+      },
+      {
+        name: `${method} of a folder`,
+        method,
+        path: `${at}?path=folder`,
+        ...bad(409, 'invalid_state'),
+        details: { state: 'directory' },
+      },
+      {
+        name: `${method} in an unknown workspace`,
+        method,
+        path: `/v1/workspaces/${nowhere}/file?path=here`,
+        ...bad(404, 'not_found'),
+      },
+      {
+        name: `${method} in an archived project`,
+        method,
+        path: '/v1/workspaces/{archived}/file?path=here',
+        ...bad(409, 'project_archived'),
+      },
+      {
+        name: `${method} in a workspace that is being removed`,
+        method,
+        path: '/v1/workspaces/{doomed}/file?path=here',
+        ...bad(409, 'invalid_state'),
+        details: { state: 'deleting' },
+      },
+      {
+        name: `${method} with a key of too many characters`,
+        method,
+        headers: { ...tags('*'), 'idempotency-key': 'x'.repeat(256) },
+        ...bad(400, 'invalid_idempotency_key'),
+      },
     ]),
-    { name: 'PUT below a file', path: `${at}?path=here/below`, headers: tags('"absent"'), ...bad(409, 'invalid_state'), details: { state: 'file' } },
-    { name: 'PUT of more than 4 MiB', body: 'x'.repeat(4_194_305), ...bad(413, 'payload_too_large'), details: { max_bytes: 4_194_304, larger: expect.stringContaining('/transfers') } },
-    { name: 'PUT of JSON', headers: { ...tags('*'), 'content-type': 'application/json' }, ...bad(415, 'unsupported_media_type') },
-    { name: 'PUT of a form', headers: { ...tags('*'), 'content-type': 'application/x-www-form-urlencoded' }, ...bad(415, 'unsupported_media_type') },
-    { name: 'PUT with an odd X-File-Executable', headers: { ...tags('*'), 'x-file-executable': 'yes' }, ...bad(400, 'invalid_request'), param: 'x-file-executable' },
-    { name: 'PUT with an unknown transfer', path: `${at}?path=here&transfer_id=${nowhere}`, body: '', ...bad(404, 'not_found') },
-    { name: 'PUT with a transfer that is no id', path: `${at}?path=here&transfer_id=x`, body: '', ...bad(400, 'invalid_parameter'), param: 'transfer_id' },
+    {
+      name: 'PUT below a file',
+      path: `${at}?path=here/below`,
+      headers: tags('"absent"'),
+      ...bad(409, 'invalid_state'),
+      details: { state: 'file' },
+    },
+    {
+      name: 'PUT of more than 4 MiB',
+      body: 'x'.repeat(4_194_305),
+      ...bad(413, 'payload_too_large'),
+      details: { max_bytes: 4_194_304, larger: expect.stringContaining('/transfers') },
+    },
+    {
+      name: 'PUT of JSON',
+      headers: { ...tags('*'), 'content-type': 'application/json' },
+      ...bad(415, 'unsupported_media_type'),
+    },
+    {
+      name: 'PUT of a form',
+      headers: { ...tags('*'), 'content-type': 'application/x-www-form-urlencoded' },
+      ...bad(415, 'unsupported_media_type'),
+    },
+    {
+      name: 'PUT with an odd X-File-Executable',
+      headers: { ...tags('*'), 'x-file-executable': 'yes' },
+      ...bad(400, 'invalid_request'),
+      param: 'x-file-executable',
+    },
+    {
+      name: 'PUT with an unknown transfer',
+      path: `${at}?path=here&transfer_id=${nowhere}`,
+      body: '',
+      ...bad(404, 'not_found'),
+    },
+    {
+      name: 'PUT with a transfer that is no id',
+      path: `${at}?path=here&transfer_id=x`,
+      body: '',
+      ...bad(400, 'invalid_parameter'),
+      param: 'transfer_id',
+    },
     ...(['GET', 'PUT', 'DELETE'] as const).flatMap((method): Row[] => [
       { name: `${method} without a path`, method, path: at, ...bad(400, 'invalid_parameter'), param: 'path' },
-      { name: `${method} with two paths`, method, path: `${at}?path=here&path=here`, ...bad(400, 'invalid_parameter'), param: 'path' },
-      ...['', '/', '/etc/passwd', '..', '../x', 'a/../b', './a', 'a/', 'a//b', '.', 'a%00b', '%ff', '%c3%28', '%', '.git', '.git/config', '.GIT/x', 'a/.git/b', 'git~1', '.git./x', `${'a'.repeat(4097)}`].map((path) => ({ name: `${method} of path=${path.slice(0, 30)}`, method, path: `${at}?path=${path}`, ...bad(400, 'invalid_path'), param: 'path' })),
-      { name: `${method} of a segment that no file system takes`, method, path: `${at}?path=${'a'.repeat(256)}`, headers: tags('"absent"'), ...bad(400, 'invalid_path') },
+      {
+        name: `${method} with two paths`,
+        method,
+        path: `${at}?path=here&path=here`,
+        ...bad(400, 'invalid_parameter'),
+        param: 'path',
+      },
+      ...[
+        '',
+        '/',
+        '/etc/passwd',
+        '..',
+        '../x',
+        'a/../b',
+        './a',
+        'a/',
+        'a//b',
+        '.',
+        'a%00b',
+        '%ff',
+        '%c3%28',
+        '%',
+        '.git',
+        '.git/config',
+        '.GIT/x',
+        'a/.git/b',
+        'git~1',
+        '.git./x',
+        `${'a'.repeat(4097)}`,
+      ].map((path) => ({
+        name: `${method} of path=${path.slice(0, 30)}`,
+        method,
+        path: `${at}?path=${path}`,
+        ...bad(400, 'invalid_path'),
+        param: 'path',
+      })),
+      {
+        name: `${method} of a segment that no file system takes`,
+        method,
+        path: `${at}?path=${'a'.repeat(256)}`,
+        headers: tags('"absent"'),
+        ...bad(400, 'invalid_path'),
+      },
     ]),
-    { method: 'GET', name: 'a read of a folder', path: `${at}?path=folder`, ...bad(409, 'invalid_state'), details: { state: 'directory' } },
-    { method: 'GET', name: 'a read of what is not there', path: `${at}?path=gone`, ...bad(404, 'not_found'), param: 'path' },
-    { method: 'GET', name: 'a malformed If-None-Match', path: `${at}?path=here`, headers: { 'if-none-match': 'x' }, ...bad(400, 'invalid_request') },
-    { method: 'GET', name: 'a range past the end', path: `${at}?path=here`, headers: { range: 'bytes=99-' }, ...bad(416, 'range_not_satisfiable'), details: { size_bytes: 4 } },
-    { method: 'GET', name: 'an odd download', path: `${at}?path=here&download=yes`, ...bad(400, 'invalid_parameter'), param: 'download' },
-    { method: 'GET', name: 'a listing of what is not there', path: '/v1/workspaces/{id}/files?path=gone', ...bad(404, 'not_found') },
-    { method: 'GET', name: 'a listing of a file', path: '/v1/workspaces/{id}/files?path=here', ...bad(409, 'invalid_state'), details: { state: 'file' } },
-    { method: 'GET', name: 'a listing outside', path: '/v1/workspaces/{id}/files?path=..', ...bad(400, 'invalid_path') },
-    { method: 'GET', name: 'a listing of git’s folder', path: '/v1/workspaces/{id}/files?path=.git', ...bad(400, 'invalid_path') },
-    { method: 'GET', name: 'a listing with too long a query', path: `/v1/workspaces/{id}/files?query=${'a'.repeat(4097)}`, ...bad(400, 'invalid_parameter'), param: 'query' },
-    { method: 'GET', name: 'a listing with limit 0', path: '/v1/workspaces/{id}/files?limit=0', ...bad(400, 'invalid_parameter'), param: 'limit' },
-    { method: 'GET', name: 'a listing with an odd recursive', path: '/v1/workspaces/{id}/files?recursive=1', ...bad(400, 'invalid_parameter'), param: 'recursive' },
-    ...([
-      ['too large', { size_bytes: 26_214_401 }],
-      ['of a negative size', { size_bytes: -1 }],
-      ['without a size', { size_bytes: undefined }],
-      ['with half a hash', { sha256: 'abc' }],
-      ['with an unknown field', { colour: 'red' }],
-    ] as const).map(([name, more]) => ({ method: 'POST', name: `a transfer ${name}`, path: '/v1/workspaces/{id}/transfers', body: { path: 'a', size_bytes: 1, sha256: 'a'.repeat(64), ...more }, headers: { 'content-type': 'application/json' }, ...bad(400, 'invalid_request') })),
-    { method: 'POST', name: 'a transfer outside', path: '/v1/workspaces/{id}/transfers', body: { path: '../a', size_bytes: 1, sha256: 'a'.repeat(64) }, headers: { 'content-type': 'application/json' }, ...bad(400, 'invalid_path') },
+    {
+      method: 'GET',
+      name: 'a read of a folder',
+      path: `${at}?path=folder`,
+      ...bad(409, 'invalid_state'),
+      details: { state: 'directory' },
+    },
+    {
+      method: 'GET',
+      name: 'a read of what is not there',
+      path: `${at}?path=gone`,
+      ...bad(404, 'not_found'),
+      param: 'path',
+    },
+    {
+      method: 'GET',
+      name: 'a malformed If-None-Match',
+      path: `${at}?path=here`,
+      headers: { 'if-none-match': 'x' },
+      ...bad(400, 'invalid_request'),
+    },
+    {
+      method: 'GET',
+      name: 'a range past the end',
+      path: `${at}?path=here`,
+      headers: { range: 'bytes=99-' },
+      ...bad(416, 'range_not_satisfiable'),
+      details: { size_bytes: 4 },
+    },
+    {
+      method: 'GET',
+      name: 'an odd download',
+      path: `${at}?path=here&download=yes`,
+      ...bad(400, 'invalid_parameter'),
+      param: 'download',
+    },
+    {
+      method: 'GET',
+      name: 'a listing of what is not there',
+      path: '/v1/workspaces/{id}/files?path=gone',
+      ...bad(404, 'not_found'),
+    },
+    {
+      method: 'GET',
+      name: 'a listing of a file',
+      path: '/v1/workspaces/{id}/files?path=here',
+      ...bad(409, 'invalid_state'),
+      details: { state: 'file' },
+    },
+    {
+      method: 'GET',
+      name: 'a listing outside',
+      path: '/v1/workspaces/{id}/files?path=..',
+      ...bad(400, 'invalid_path'),
+    },
+    {
+      method: 'GET',
+      name: 'a listing of git’s folder',
+      path: '/v1/workspaces/{id}/files?path=.git',
+      ...bad(400, 'invalid_path'),
+    },
+    {
+      method: 'GET',
+      name: 'a listing with too long a query',
+      path: `/v1/workspaces/{id}/files?query=${'a'.repeat(4097)}`,
+      ...bad(400, 'invalid_parameter'),
+      param: 'query',
+    },
+    {
+      method: 'GET',
+      name: 'a listing with limit 0',
+      path: '/v1/workspaces/{id}/files?limit=0',
+      ...bad(400, 'invalid_parameter'),
+      param: 'limit',
+    },
+    {
+      method: 'GET',
+      name: 'a listing with an odd recursive',
+      path: '/v1/workspaces/{id}/files?recursive=1',
+      ...bad(400, 'invalid_parameter'),
+      param: 'recursive',
+    },
+    ...(
+      [
+        ['too large', { size_bytes: 26_214_401 }],
+        ['of a negative size', { size_bytes: -1 }],
+        ['without a size', { size_bytes: undefined }],
+        ['with half a hash', { sha256: 'abc' }],
+        ['with an unknown field', { colour: 'red' }],
+      ] as const
+    ).map(([name, more]) => ({
+      method: 'POST',
+      name: `a transfer ${name}`,
+      path: '/v1/workspaces/{id}/transfers',
+      body: { path: 'a', size_bytes: 1, sha256: 'a'.repeat(64), ...more },
+      headers: { 'content-type': 'application/json' },
+      ...bad(400, 'invalid_request'),
+    })),
+    {
+      method: 'POST',
+      name: 'a transfer outside',
+      path: '/v1/workspaces/{id}/transfers',
+      body: { path: '../a', size_bytes: 1, sha256: 'a'.repeat(64) },
+      headers: { 'content-type': 'application/json' },
+      ...bad(400, 'invalid_path'),
+    },
   ];
   let ids: Record<string, string>;
 
@@ -547,23 +945,35 @@ describe('what is refused:', () => {
     mkdirSync(join(root, 'folder'), { recursive: true });
   });
 
-  test.each(rows)('$name → $status $code', async ({ method = 'PUT', path = `${at}?path=here`, body, headers = tags('*'), keyless, ...expected }) => {
-    const reads = method === 'GET';
-    const sent = body ?? (method === 'PUT' ? 'new' : undefined);
-    const all = { ...(method === 'PUT' ? octets : {}), ...(reads || keyless ? {} : key()), ...headers };
-    const before = await revision();
-    const answer = await open.call(method, path.replace(/\{(\w+)\}/g, (_, name: string) => ids[name]!), sent, all);
-    expect({ status: answer.status, code: answer.body?.error?.code, text: answer.text }).toEqual({ status: expected.status, code: expected.code, text: answer.text });
-    const { error } = answer.body;
-    expect(error).toMatchObject({ type: failures[expected.code].type, retryable: failures[expected.code].retryable });
-    if (expected.param) expect(error.param).toBe(expected.param);
-    if (expected.details) expect(error.details).toMatchObject(expected.details);
-    expect(answer.text).not.toContain(open.home.home);
-    expect(answer.headers['x-request-id']).toBe(error.request_id);
-    expect(readFileSync(join(root, 'here'), 'utf8')).toBe('here');
-    expect(await revision()).toBe(before);
-    expect((await open.call('GET', `/v1/workspaces/${id}`)).body.writer).toBeNull();
-  });
+  test.each(rows)(
+    '$name → $status $code',
+    async ({ method = 'PUT', path = `${at}?path=here`, body, headers = tags('*'), keyless, ...expected }) => {
+      const reads = method === 'GET';
+      const sent = body ?? (method === 'PUT' ? 'new' : undefined);
+      const all = { ...(method === 'PUT' ? octets : {}), ...(reads || keyless ? {} : key()), ...headers };
+      const before = await revision();
+      const answer = await open.call(
+        method,
+        path.replace(/\{(\w+)\}/g, (_, name: string) => ids[name]!),
+        sent,
+        all,
+      );
+      expect({ status: answer.status, code: answer.body?.error?.code, text: answer.text }).toEqual({
+        status: expected.status,
+        code: expected.code,
+        text: answer.text,
+      });
+      const { error } = answer.body;
+      expect(error).toMatchObject({ type: failures[expected.code].type, retryable: failures[expected.code].retryable });
+      expect(error.param).toBe(expected.param ?? error.param);
+      expect(error.details).toMatchObject(expected.details ?? {});
+      expect(answer.text).not.toContain(open.home.home);
+      expect(answer.headers['x-request-id']).toBe(error.request_id);
+      expect(readFileSync(join(root, 'here'), 'utf8')).toBe('here');
+      expect(await revision()).toBe(before);
+      expect((await open.call('GET', `/v1/workspaces/${id}`)).body.writer).toBeNull();
+    },
+  );
 
   test('a run’s workspace that never came to be says so', async () => {
     const path = join(realpathSync(tmpdir()), `agentctl-gone-${process.pid}`);
@@ -572,6 +982,9 @@ describe('what is refused:', () => {
     rmSync(path, { recursive: true });
     const url = `/v1/workspaces/${ws.id}/file?path=a`;
     expect(code(await open.call('GET', url))).toEqual([409, 'invalid_state']);
-    expect(code(await open.call('PUT', url, 'x', { ...octets, ...key(), 'if-match': '"absent"' }))).toEqual([409, 'invalid_state']);
+    expect(code(await open.call('PUT', url, 'x', { ...octets, ...key(), 'if-match': '"absent"' }))).toEqual([
+      409,
+      'invalid_state',
+    ]);
   });
 });

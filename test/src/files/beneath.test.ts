@@ -1,5 +1,15 @@
 import { spawn } from 'node:child_process';
-import { closeSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  closeSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, sep } from 'node:path';
 import { afterEach, describe, expect, test } from 'vitest';
@@ -42,19 +52,51 @@ const readAll = (root: Root, path: string): string | undefined => {
 };
 
 describe('the grammar of paths', () => {
-  test.each(['a', 'a/b', '.a', 'a.', '..a', 'a..', '...', ' ', 'a b', 'ä/ö', 'git', '.gitignore', '.github/x', '.gitmodules', 'x.git', 'a\\b', 'a:b', '~', 'git~', 'a'.repeat(4096)])(
-    '%s is one',
-    (path) => expect(segmentsOf(path).join('/')).toBe(path),
-  );
+  test.each([
+    'a',
+    'a/b',
+    '.a',
+    'a.',
+    '..a',
+    'a..',
+    '...',
+    ' ',
+    'a b',
+    'ä/ö',
+    'git',
+    '.gitignore',
+    '.github/x',
+    '.gitmodules',
+    'x.git',
+    'a\\b',
+    'a:b',
+    '~',
+    'git~',
+    'a'.repeat(4096),
+  ])('%s is one', (path) => expect(segmentsOf(path).join('/')).toBe(path));
 
-  test.each(['/', '/a', 'a/', 'a//b', '.', '..', './a', 'a/./b', 'a/..', '../a', '\0', 'a\0b', '\ud800', 'a'.repeat(4097), 'é'.repeat(2049)])(
-    '%j is none',
-    (path) => expect(codeOf(() => segmentsOf(path))).toBe('invalid_path'),
-  );
+  test.each([
+    '/',
+    '/a',
+    'a/',
+    'a//b',
+    '.',
+    '..',
+    './a',
+    'a/./b',
+    'a/..',
+    '../a',
+    '\0',
+    'a\0b',
+    '\ud800',
+    'a'.repeat(4097),
+    'é'.repeat(2049),
+  ])('%j is none', (path) => expect(codeOf(() => segmentsOf(path))).toBe('invalid_path'));
 
   test('git’s own folder is refused in every spelling and at every depth', () => {
     for (const name of gitNames.filter((one) => !one.includes('/')))
-      for (const path of [name, `a/${name}`, `a/${name}/b`]) expect({ path, code: codeOf(() => segmentsOf(path)) }).toEqual({ path, code: 'invalid_path' });
+      for (const path of [name, `a/${name}`, `a/${name}/b`])
+        expect({ path, code: codeOf(() => segmentsOf(path)) }).toEqual({ path, code: 'invalid_path' });
     expect(isReserved('.agentctl-tmp-1')).toBe(true);
     expect(isReserved('.agentctl')).toBe(false);
   });
@@ -67,9 +109,8 @@ describe.each([
   test.each(links)('over the link %s → %s stays inside, or is refused', (name, _target, inside) => {
     grounds = createGrounds();
     const root = { path: grounds.ws, byPath };
-    const code = codeOf(() => readAll(root, name));
-    if (!inside) expect(code).toBe('invalid_path');
-    else expect(code).toBe(name === 'to-sub' ? 'invalid_state' : name === 'dangling' ? 'absent' : 'found');
+    const good = name === 'to-sub' ? 'invalid_state' : name === 'dangling' ? 'absent' : 'found';
+    expect(codeOf(() => readAll(root, name))).toBe(inside ? good : 'invalid_path');
   });
 
   test('finds what is there, and what is not is absent', () => {
@@ -123,43 +164,53 @@ describe.each([
 
 const openFolderStat = (path: string) => beneath({ path }, '', {}, ({ folderStat }) => folderStat)!;
 
-test('no payload escapes, and none is a failure of ours: list, read, write and delete', { timeout: 300_000 }, async () => {
-  const chosen = seed();
-  const all = payloads(seeded(chosen));
-  expect(all.length).toBeGreaterThan(4000);
-  grounds = createGrounds();
-  const open = await openApp();
-  const { body: project } = await open.call('POST', '/v1/projects', { name: 'Paths' });
-  const source = { type: 'directory', path: grounds.ws, mode: 'in_place' };
-  const { body: made } = await open.call('POST', `/v1/projects/${project.id}/workspaces`, { source });
-  await open.app.settle();
-  const before = grounds.around();
-  const base = `/v1/workspaces/${made.resource.id}`;
-  const statuses: Record<string, number> = {};
-  const wrong: unknown[] = [];
-  let key = 0;
-  const ask = async (method: string, url: string, body?: string, more: Record<string, string> = {}) => {
-    const headers = method === 'GET' ? {} : { 'idempotency-key': `p${++key}`, 'if-match': '*', ...more };
-    const answer = await open.call(method, url, body, { ...headers, ...(body === undefined ? {} : { 'content-type': 'application/octet-stream' }) });
-    const name = `${method} ${answer.status}`;
-    statuses[name] = (statuses[name] ?? 0) + 1;
-    if (answer.status >= 500 || secrets.some((secret) => answer.text.includes(secret))) wrong.push([method, url, answer.status, answer.text.slice(0, 300)]);
-    return answer.status;
-  };
-  for (const payload of all) {
-    const target = encodeURI(payload).replaceAll('%25', '%');
-    await ask('GET', `${base}/files?path=${target}&limit=5`);
-    await ask('GET', `${base}/file?path=${target}`);
-    await ask('PUT', `${base}/file?path=${target}`, trace);
-    await ask('PUT', `${base}/file?path=${target}`, trace, { 'if-match': '"absent"' });
-    await ask('DELETE', `${base}/file?path=${target}`);
-  }
-  // Links go one by one as they are deleted: what they led to is still there.
-  expect(wrong).toEqual([]);
-  expect(grounds.around()).toBe(before);
-  console.info(`seed ${chosen}: ${all.length} payloads, ${Object.values(statuses).reduce((sum, n) => sum + n)} requests: ${JSON.stringify(statuses)}`);
-  await open.close();
-});
+test(
+  'no payload escapes, and none is a failure of ours: list, read, write and delete',
+  { timeout: 300_000 },
+  async () => {
+    const chosen = seed();
+    const all = payloads(seeded(chosen));
+    expect(all.length).toBeGreaterThan(4000);
+    grounds = createGrounds();
+    const open = await openApp();
+    const { body: project } = await open.call('POST', '/v1/projects', { name: 'Paths' });
+    const source = { type: 'directory', path: grounds.ws, mode: 'in_place' };
+    const { body: made } = await open.call('POST', `/v1/projects/${project.id}/workspaces`, { source });
+    await open.app.settle();
+    const before = grounds.around();
+    const base = `/v1/workspaces/${made.resource.id}`;
+    const statuses: Record<string, number> = {};
+    const wrong: unknown[] = [];
+    let key = 0;
+    const ask = async (method: string, url: string, body?: string, more: Record<string, string> = {}) => {
+      const headers = method === 'GET' ? {} : { 'idempotency-key': `p${++key}`, 'if-match': '*', ...more };
+      const answer = await open.call(method, url, body, {
+        ...headers,
+        ...(body === undefined ? {} : { 'content-type': 'application/octet-stream' }),
+      });
+      const name = `${method} ${answer.status}`;
+      statuses[name] = (statuses[name] ?? 0) + 1;
+      if (answer.status >= 500 || secrets.some((secret) => answer.text.includes(secret)))
+        wrong.push([method, url, answer.status, answer.text.slice(0, 300)]);
+      return answer.status;
+    };
+    for (const payload of all) {
+      const target = encodeURI(payload).replaceAll('%25', '%');
+      await ask('GET', `${base}/files?path=${target}&limit=5`);
+      await ask('GET', `${base}/file?path=${target}`);
+      await ask('PUT', `${base}/file?path=${target}`, trace);
+      await ask('PUT', `${base}/file?path=${target}`, trace, { 'if-match': '"absent"' });
+      await ask('DELETE', `${base}/file?path=${target}`);
+    }
+    // Links go one by one as they are deleted: what they led to is still there.
+    expect(wrong).toEqual([]);
+    expect(grounds.around()).toBe(before);
+    console.info(
+      `seed ${chosen}: ${all.length} payloads, ${Object.values(statuses).reduce((sum, n) => sum + n)} requests: ${JSON.stringify(statuses)}`,
+    );
+    await open.close();
+  },
+);
 
 describe('while another process swaps a folder and a link that leads out', () => {
   /** The workspace with `x`, a folder with one file; `parked-link` leads to a folder with a file of that name. */
@@ -171,7 +222,9 @@ describe('while another process swaps a folder and a link that leads out', () =>
     writeFileSync(join(ws, 'x', 'file'), 'inside');
     writeFileSync(join(outer, 'file'), 'OUTSIDE');
     symlinkSync('../outer', join(ws, 'parked-link'));
-    const child = spawn(process.execPath, [join(import.meta.dirname, 'swapper.js'), ws], { stdio: ['pipe', 'pipe', 'inherit'] });
+    const child = spawn(process.execPath, [join(import.meta.dirname, 'swapper.js'), ws], {
+      stdio: ['pipe', 'pipe', 'inherit'],
+    });
     let said = '';
     child.stdout.on('data', (text: Buffer) => (said += text.toString()));
     await new Promise((resolve) => setTimeout(resolve, 200));
@@ -185,38 +238,46 @@ describe('while another process swaps a folder and a link that leads out', () =>
     return Number(said);
   }
 
-  test(`${races.toLocaleString('en')} reads never come from outside; a check by realpath does`, { timeout: 120_000 }, async () => {
-    const seen: Record<string, number> = {};
-    let naive = 0;
-    let seconds = 0;
-    const swaps = await swapping((root) => {
-      const began = performance.now();
-      for (let n = 0; n < races; n++) {
-        const word = (() => {
-          try {
-            return readAll(root, 'x/file') ?? 'absent';
-          } catch (error) {
-            return error instanceof Fault ? error.code : String(error);
-          }
-        })();
-        seen[word] = (seen[word] ?? 0) + 1;
-      }
-      seconds = (performance.now() - began) / 1000;
-      // What the walk is for: the usual way, in the same race.
-      for (let n = 0; n < 20_000; n++)
-        try {
-          const path = join(root.path, 'x/file');
-          if (realpathSync(path).startsWith(root.path + sep) && readFileSync(path, 'utf8') === 'OUTSIDE') naive += 1;
-        } catch {
-          // Gone for the moment.
+  test(
+    `${races.toLocaleString('en')} reads never come from outside; a check by realpath does`,
+    { timeout: 120_000 },
+    async () => {
+      const seen: Record<string, number> = {};
+      let naive = 0;
+      let seconds = 0;
+      const swaps = await swapping((root) => {
+        const began = performance.now();
+        for (let n = 0; n < races; n++) {
+          const word = (() => {
+            try {
+              return readAll(root, 'x/file') ?? 'absent';
+            } catch (error) {
+              return error instanceof Fault ? error.code : String(error);
+            }
+          })();
+          seen[word] = (seen[word] ?? 0) + 1;
         }
-    });
-    console.info(`${races} reads at ${Math.round(races / seconds)}/s against ${swaps} swaps: ${JSON.stringify(seen)}; by realpath ${naive} of 20000 escaped`);
-    expect(seen.OUTSIDE).toBeUndefined();
-    expect(seen.inside).toBeGreaterThan(races / 20);
-    expect(Object.keys(seen).filter((word) => !['inside', 'absent', 'invalid_path', 'invalid_state'].includes(word))).toEqual([]);
-    expect(naive).toBeGreaterThan(0);
-  });
+        seconds = (performance.now() - began) / 1000;
+        // What the walk is for: the usual way, in the same race.
+        for (let n = 0; n < 20_000; n++)
+          try {
+            const path = join(root.path, 'x/file');
+            if (realpathSync(path).startsWith(root.path + sep) && readFileSync(path, 'utf8') === 'OUTSIDE') naive += 1;
+          } catch {
+            // Gone for the moment.
+          }
+      });
+      console.info(
+        `${races} reads at ${Math.round(races / seconds)}/s against ${swaps} swaps: ${JSON.stringify(seen)}; by realpath ${naive} of 20000 escaped`,
+      );
+      expect(seen.OUTSIDE).toBeUndefined();
+      expect(seen.inside).toBeGreaterThan(races / 20);
+      expect(
+        Object.keys(seen).filter((word) => !['inside', 'absent', 'invalid_path', 'invalid_state'].includes(word)),
+      ).toEqual([]);
+      expect(naive).toBeGreaterThan(0);
+    },
+  );
 
   test('3,000 writes and deletes never land outside', { timeout: 120_000 }, async () => {
     const seen: Record<string, number> = {};
@@ -228,7 +289,8 @@ describe('while another process swaps a folder and a link that leads out', () =>
       for (let n = 0; n < 3000; n++) {
         const staged = `s${n}`;
         writeFileSync(join(staging, staged), trace);
-        const wanted = n % 3 === 2 ? null : { sha256: '', size_bytes: trace.length, executable: null, staged, transfer_id: null };
+        const wanted =
+          n % 3 === 2 ? null : { sha256: '', size_bytes: trace.length, executable: null, staged, transfer_id: null };
         const path = n % 3 === 0 ? `x/new-${n}` : n % 3 === 1 ? `x/deep/new-${n}` : 'x/file';
         const change = { workspace_id: '', path, if_match: null, if_none_match: null, key: '', wanted };
         const code = codeOf(() => changes.apply(root, change, String(n)) ?? true);
@@ -243,7 +305,9 @@ describe('while another process swaps a folder and a link that leads out', () =>
             }
         }
       }
-      outside = readdirSync(join(folder, 'outer')).map((name) => `${name}: ${readFileSync(join(folder, 'outer', name), 'utf8')}`);
+      outside = readdirSync(join(folder, 'outer')).map(
+        (name) => `${name}: ${readFileSync(join(folder, 'outer', name), 'utf8')}`,
+      );
     });
     console.info(`3000 writes and deletes against ${swaps} swaps: ${JSON.stringify(seen)}`);
     expect(outside).toEqual(['file: OUTSIDE']);

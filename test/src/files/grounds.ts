@@ -1,5 +1,15 @@
 import { execFileSync } from 'node:child_process';
-import { lstatSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { links } from './payloads.ts';
@@ -22,23 +32,38 @@ export function createGrounds(): Grounds {
   const folder = mkdtempSync(join(realpathSync(tmpdir()), 'agentctl-grounds-'));
   const ws = join(folder, 'ws');
   const outer = join(folder, 'outer');
-  for (const path of [join(ws, 'sub', 'deep'), join(ws, '.git', 'hooks'), join(ws, 'sub', '.git'), outer, `${ws}-other`])
+  for (const path of [
+    join(ws, 'sub', 'deep'),
+    join(ws, '.git', 'hooks'),
+    join(ws, 'sub', '.git'),
+    outer,
+    `${ws}-other`,
+  ])
     mkdirSync(path, { recursive: true });
   for (const path of [join(outer, 'secret'), join(`${ws}-other`, 'secret')]) writeFileSync(path, 'CANARY-OUTSIDE');
-  for (const path of ['.git/config', '.git/HEAD', '.git/hooks/post-checkout', 'sub/.git/config']) writeFileSync(join(ws, path), 'CANARY-GIT');
+  for (const path of ['.git/config', '.git/HEAD', '.git/hooks/post-checkout', 'sub/.git/config'])
+    writeFileSync(join(ws, path), 'CANARY-GIT');
   writeFileSync(join(ws, 'sub', 'inside'), 'inside');
   symlinkSync('../../outer/secret', join(ws, 'sub', 'chain-out-2'));
   for (const [name, target] of links) symlinkSync(target.replace('{ws}', ws).replace('{outer}', outer), join(ws, name));
   execFileSync('mkfifo', [join(ws, 'fifo')]);
   const read = (path: string): unknown => {
     const stat = lstatSync(path);
-    if (stat.isDirectory()) return readdirSync(path).toSorted().map((name) => [name, read(join(path, name))]);
+    if (stat.isDirectory())
+      return readdirSync(path)
+        .toSorted()
+        .map((name) => [name, read(join(path, name))]);
     return [stat.mode, stat.isFile() ? readFileSync(path, 'utf8') : 'special'];
   };
   return {
     folder,
     ws,
-    around: () => JSON.stringify([readdirSync(folder).toSorted(), outer, `${ws}-other`, join(ws, '.git'), join(ws, 'sub', '.git')].map((path) => (Array.isArray(path) ? path : read(path)))),
+    around: () =>
+      JSON.stringify(
+        [readdirSync(folder).toSorted(), outer, `${ws}-other`, join(ws, '.git'), join(ws, 'sub', '.git')].map((path) =>
+          Array.isArray(path) ? path : read(path),
+        ),
+      ),
     remove: () => rmSync(folder, { recursive: true, force: true }),
   };
 }
