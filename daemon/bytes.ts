@@ -37,6 +37,12 @@ const caution = ({ name, active }: Served): Record<string, string> => ({
   'content-security-policy': "sandbox; default-src 'none'",
 });
 
+/** The 304 for whoever has this very representation already. */
+export function unchanged(conditions: Conditions, etag: string): BytesReply | undefined {
+  const unwanted = readTags('If-None-Match', conditions['if-none-match']);
+  return unwanted && matchesWeakly(unwanted, etag) ? { status: 304, headers: { etag }, body: null } : undefined;
+}
+
 /** All of a file, a part of it (206), or word that it is still the same (304). Throws `range_not_satisfiable`. */
 export function replyWith(
   served: Served,
@@ -44,8 +50,8 @@ export function replyWith(
   take: (first: number, last: number) => Buffer | Readable | null,
 ): BytesReply {
   const { size, etag } = served;
-  const unwanted = readTags('If-None-Match', conditions['if-none-match']);
-  if (unwanted && matchesWeakly(unwanted, etag)) return { status: 304, headers: { etag }, body: null };
+  const same = unchanged(conditions, etag);
+  if (same) return same;
   const headers = { ...caution(served), etag, 'accept-ranges': 'bytes' };
   const heeded = conditions['if-range'] === undefined || conditions['if-range'] === etag;
   const range = heeded ? rangeOf(conditions.range, size) : undefined;

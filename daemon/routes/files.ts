@@ -1,6 +1,6 @@
 import type { App } from '../../src/app.ts';
 import type { Handlers } from '../bind.ts';
-import { replyWith } from '../bytes.ts';
+import { replyWith, unchanged } from '../bytes.ts';
 
 type Routes = 'listFiles' | 'readFile' | 'writeFile' | 'deleteFile' | 'createTransfer';
 
@@ -19,6 +19,9 @@ export const fileRoutes = ({ files }: App): Pick<Handlers, Routes> => ({
     }
     const file = files.open(organization_id, workspace_id, query.path);
     try {
+      // Whoever has a large file already is told so, and not how to get it.
+      const known = headers['if-none-match'] === undefined ? undefined : unchanged(headers, await file.etag());
+      if (known) return known;
       files.assertDirect(file);
       const { bytes, etag } = await file.whole();
       const { name, active } = file;

@@ -51,7 +51,7 @@ interface Needs {
 
 const retryAfter = 1_000;
 
-type Type = 'file.write' | 'file.delete';
+const types = ['file.write', 'file.delete'] as const;
 
 /**
  * Carries changes of files out, each in three steps at one go: what is intended is committed with the key's record and the
@@ -60,7 +60,7 @@ type Type = 'file.write' | 'file.delete';
  */
 export function createWriting({ db, clock, log, operations, idempotency, trees, etags, staging, rootOf, used }: Needs) {
   const changes = createChanges({ etags, staging });
-  const typeOf = ({ wanted }: Change): Type => (wanted ? 'file.write' : 'file.delete');
+  const typeOf = ({ wanted }: Change): (typeof types)[number] => (wanted ? 'file.write' : 'file.delete');
 
   const resultOf = ({ path, wanted }: Change, workspace_revision: number) => ({
     path,
@@ -118,13 +118,17 @@ export function createWriting({ db, clock, log, operations, idempotency, trees, 
       );
   };
 
-  for (const type of ['file.write', 'file.delete'] as const) {
-    // Left open when the disk was too full to write down how it ended.
+  // Left open when the disk was too full to write down how it ended: then it is still too full, or it is ended now.
+  for (const type of types)
     operations.handle(type, (change: Change, { id }) => {
-      takeUp(id, change);
-      return { done: null };
+      try {
+        takeUp(id, change);
+        return { done: null };
+      } catch (error) {
+        log.warn({ operation: id, err: error }, 'How a file was changed could not be written down yet.');
+        return { wait: clock.now() + retryAfter };
+      }
     });
-  }
 
   const assertFree = ({ writer, status }: Workspace): void => {
     if (writer)
@@ -148,8 +152,12 @@ export function createWriting({ db, clock, log, operations, idempotency, trees, 
   return {
     /** Ends what a daemon that died has begun. Call it before anything else looks at the files. */
     recover(): void {
-      for (const type of ['file.write', 'file.delete'] as const)
-        for (const { id, input } of operations.unfinished(type)) takeUp(id, input as Change);
+      for (const { id, input } of types.flatMap(operations.unfinished))
+        try {
+          takeUp(id, input as Change);
+        } catch (error) {
+          log.warn({ operation: id, err: error }, 'A change of a file that was begun could not be ended yet.');
+        }
     },
 
     /** The names of staged files that begun changes still need. */

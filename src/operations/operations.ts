@@ -28,6 +28,9 @@ interface Work {
   input: Record<string, unknown>;
 }
 
+/** Before work is tried again whose outcome could not be stored, in milliseconds. */
+const retryAfter = 1_000;
+
 /** The scope that may start an operation of each type, and so may read it (contract section 5). */
 const starts: Record<OperationType, Scope> = {
   'project.archive': 'projects:write',
@@ -90,7 +93,13 @@ export function createOperations({ db, clock, log }: { db: Db; clock: Clock; log
         else
           working.set(
             row.id,
-            work(row).finally(() => working.delete(row.id)),
+            work(row)
+              .catch((error: unknown) => {
+                // Not even that it failed could be written: the store is full, or cannot be written at the moment.
+                log.error({ operation: row.id, type: row.type, err: error }, 'An operation will be tried again.');
+                clock.timer(retryAfter, loop.wake);
+              })
+              .finally(() => working.delete(row.id)),
           );
       }
       return next;

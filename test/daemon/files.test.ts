@@ -15,7 +15,7 @@ import {
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type ErrorCode, failures } from '../../src/api/error.ts';
+import { type ErrorCode, failures, Fault } from '../../src/api/error.ts';
 import { systemClock } from '../../src/base/clock.ts';
 import { type Answer, openApp, type TestApp } from '../kit/app.ts';
 import { createGate, createProject, createRun, createWorkspace, ended, untilRun, withMissingHarness } from './scene.ts';
@@ -282,6 +282,68 @@ describe('idempotency', () => {
   });
 });
 
+describe('a store that is full', () => {
+  /** Lets so many commits through, then refuses as a full disk does until told otherwise. */
+  const fill = (through: number): (() => void) => {
+    const { db } = open.app;
+    const { write } = db;
+    let left = through;
+    let inside = 0;
+    db.write = (fn) => {
+      if (inside === 0 && left-- <= 0) throw new Fault('insufficient_storage', 'The disk is full.');
+      inside += 1;
+      try {
+        return write(fn);
+      } finally {
+        inside -= 1;
+      }
+    };
+    return () => {
+      db.write = write;
+    };
+  };
+
+  test('before anything was done: nothing is, and the key is free', async () => {
+    const headers = { ...octets, ...key(), 'if-match': '"absent"' };
+    const empty = fill(0);
+    expect(code(await open.call('PUT', file('full-before'), 'x', headers))).toEqual([507, 'insufficient_storage']);
+    empty();
+    expect(existsSync(join(root, 'full-before'))).toBe(false);
+    expect(readdirSync(join(open.home.data, 'staging'))).toEqual([]);
+    expect((await open.call('PUT', file('full-before'), 'x', headers)).headers['idempotent-replayed']).toBeUndefined();
+  });
+
+  test.each([
+    ['PUT', 'x'],
+    ['DELETE', undefined],
+  ] as const)(
+    'after a %s was done: it is written down as soon as there is room, and the retry gets that answer',
+    async (method, body) => {
+      const path = `full-after-${method}`;
+      put(path, 'old');
+      const before = await revision();
+      const headers = { ...(body ? octets : {}), ...key(), 'if-match': etagOf('old') };
+      const empty = fill(1);
+      expect(code(await open.call(method, file(path), body, headers))).toEqual([507, 'insufficient_storage']);
+      const [running] = (await open.call('GET', '/v1/operations?limit=1')).body.data;
+      expect(running.status).toBe('running');
+      expect((await open.call('GET', `/v1/workspaces/${id}`)).body.writer).toMatchObject({
+        kind: 'file',
+        id: running.id,
+      });
+      await new Promise((resolve) => setTimeout(resolve, 1_300));
+      expect((await open.call('GET', `/v1/operations/${running.id}`)).body.status).toBe('running');
+      empty();
+      const { body: ended } = await open.call('GET', `/v1/operations/${running.id}?wait=10`);
+      expect(ended).toMatchObject({ status: 'succeeded', result: { path, workspace_revision: before + 1 } });
+      const again = await open.call(method, file(path), body, headers);
+      expect(again).toMatchObject({ status: 202, body: ended, headers: { 'idempotent-replayed': 'true' } });
+      expect((await open.call('GET', `/v1/workspaces/${id}`)).body.writer).toBeNull();
+      expect(existsSync(join(root, path))).toBe(method === 'PUT');
+    },
+  );
+});
+
 describe('reading', () => {
   test('If-None-Match answers 304, Range a part', async () => {
     put('range', '0123456789');
@@ -355,6 +417,7 @@ describe('reading', () => {
       status: 413,
       body: { error: { code: 'download_required', details: { max_bytes: 4_194_304, size_bytes: 4_194_305 } } },
     });
+    expect((await other.call('GET', at('large.html'), undefined, { 'if-none-match': etagOf(text) })).status).toBe(304);
     const { status, headers } = await other.call('GET', at('large.html&download=true'));
     expect(status).toBe(302);
     const url = new URL(headers.location!);

@@ -164,6 +164,7 @@ test(
       expect(out.digest('hex')).toBe(sum);
     }
     clearInterval(watch);
+    expect(readFileSync(join(home.folder, 'state/daemon.log'), 'utf8')).not.toContain('private/');
     console.info(
       `VmRSS ${(before / MiB).toFixed(1)} MiB before, ${(peak / MiB).toFixed(1)} MiB at most: grew by ${((peak - before) / MiB).toFixed(1)} MiB over 4 × 24 MiB in and out`,
     );
