@@ -41,6 +41,7 @@ const byCode: Partial<Record<ErrorCode, number>> = {
   method_not_allowed: exit.usage,
   payload_too_large: exit.usage,
   download_required: exit.usage,
+  range_not_satisfiable: exit.usage,
   not_found: exit.notFound,
   route_not_found: exit.notFound,
   unauthenticated: exit.notAllowed,
@@ -73,6 +74,7 @@ const remedies: Partial<Record<ErrorCode, string>> = {
   route_not_found: 'this daemon does not know that path; `agentctl openapi` lists what it does',
   not_found:
     'list what there is: `agentctl ps -a`, `agentctl sessions ls`, `agentctl projects ls`, `agentctl workspaces ls`',
+  etag_mismatch: 'somebody changed the file meanwhile: look at it (`agentctl files cat`) and try again',
   workspace_busy:
     'wait for the writer (`agentctl ps`), cancel it, or work in a copy of your own: `agentctl run --worktree …`',
   session_busy: 'wait for the running one (`agentctl ps`) or cancel it',

@@ -44,6 +44,18 @@ export async function placeHere(client: Client, folder: string): Promise<Place> 
   }
 }
 
+/** The workspace that is this directory. Throws Stop when there is none yet. */
+export async function workspaceHere(client: Client, folder: string): Promise<string> {
+  const root = rootOf(folder);
+  const found = await find(client, root);
+  if (found) return found.workspaceId;
+  throw new Stop(
+    exit.notFound,
+    `No workspace is in ${root}.`,
+    'name one with -w (`agentctl workspaces ls`), or make it: agentctl workspaces new PROJECT --directory .',
+  );
+}
+
 /** A new git worktree of this directory's repository. */
 export async function worktreeHere(client: Client, folder: string, projectId?: string): Promise<Place> {
   const root = rootOf(folder);

@@ -1,4 +1,5 @@
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { hash } from 'node:crypto';
+import type { FastifyInstance, FastifyReply, FastifyRequest, RouteOptions } from 'fastify';
 import { api, type InputOf, type OperationId, type ReplyOf } from '../src/api/api.ts';
 import { IdempotencyKeyPattern } from '../src/api/common.ts';
 import type { Endpoint } from '../src/api/endpoint.ts';
@@ -7,7 +8,8 @@ import type { App } from '../src/app.ts';
 import type { Tx } from '../src/base/db.ts';
 import { crashPoint } from '../src/base/crash.ts';
 import { fingerprint, type StoredAnswer } from '../src/base/idempotency.ts';
-import { type Paging, paging } from '../src/base/page.ts';
+import { type Paging, paging, type TextPaging, textPaging } from '../src/base/page.ts';
+import { type BytesReply, originOf, sendBytes } from './bytes.ts';
 import { streamRun } from './stream.ts';
 import { checkBody, readId, readQuery } from './validate.ts';
 
@@ -16,6 +18,10 @@ export interface Context {
   principal: Principal;
   /** The list's limit and cursor, bound to this endpoint with these filters. */
   paging(): Paging;
+  /** The same for a list in the order of a text. */
+  textPaging(): TextPaging;
+  /** How the caller reaches this server: addresses that are given out begin with it. */
+  origin: string;
   /** Aborts when the client has gone. */
   signal: AbortSignal;
   /** Headers of the answer, beside those that follow from the contract. */
@@ -26,34 +32,55 @@ export interface Context {
 type Principal = ReturnType<App['access']['authenticate']>;
 
 type Streaming = { [Id in OperationId]: (typeof api)[Id] extends { stream: true } ? Id : never }[OperationId];
-type Effect<Id extends OperationId> = (typeof api)[Id]['route'] extends `GET ${string}` ? 'read' : 'write';
+type Effect<Id extends OperationId> = (typeof api)[Id]['route'] extends `GET ${string}`
+  ? 'read'
+  : (typeof api)[Id] extends { keyRequired: true }
+    ? 'call'
+    : 'write';
+type ReadReply<Id extends OperationId> = (typeof api)[Id] extends { replyBytes: true } ? BytesReply : ReplyOf<Id>;
+
+/** What keeps the answer of a call with its key, in the transaction of its effect. */
+interface KeyRecord {
+  key: string;
+  keep(tx: Tx, body: { id: string }): void;
+}
 
 /**
  * A handler for every operation: one that is missing does not compile. Reading ones may wait; writing ones are plain
- * functions inside one transaction.
+ * functions inside one transaction. Calls check the words of the request first and answer what goes to work, which is asked
+ * only when there is no record of the key yet.
  */
 export type Handlers = {
   [Id in Exclude<OperationId, Streaming>]: Effect<Id> extends 'read'
-    ? (input: InputOf<Id>, context: Context) => ReplyOf<Id> | Promise<ReplyOf<Id>>
-    : (input: InputOf<Id>, context: Context & { tx: Tx }) => ReplyOf<Id>;
+    ? (input: InputOf<Id>, context: Context) => ReadReply<Id> | Promise<ReadReply<Id>>
+    : Effect<Id> extends 'call'
+      ? (input: InputOf<Id>, context: Context) => (record: KeyRecord) => Promise<ReplyOf<Id>>
+      : (input: InputOf<Id>, context: Context & { tx: Tx }) => ReplyOf<Id>;
 };
 
 type AnyHandler = (input: object, context: Context & { tx?: Tx }) => unknown;
+type Call = (record: KeyRecord) => Promise<{ id: string }>;
 
-/** A JSON body as it came and as it reads. */
+/** A body as it came and, when it is JSON, as it reads. */
 export interface Body {
+  /** JSON as text; of raw bytes their SHA-256. */
   raw: string;
-  value: unknown;
+  value?: unknown;
+  bytes?: Buffer;
 }
 
 /** Makes a route of every row. */
 export function bind(server: FastifyInstance, app: App, handlers: Handlers): void {
   for (const [id, endpoint] of Object.entries(api) as [OperationId, Endpoint][]) {
     const url = endpoint.path.replace(/\{(\w+)\}/g, ':$1');
-    server.route({
+    const route: RouteOptions = {
       method: endpoint.method,
       url,
       bodyLimit: endpoint.maxBytes ?? 1_048_576,
+      config: {
+        ...(endpoint.larger ? { larger: endpoint.larger } : {}),
+        ...(endpoint.bodyBytes ? { bodyType: octets } : {}),
+      },
       onRequest: async (request) => {
         request.principal = app.access.authenticate(
           request.headers.authorization,
@@ -64,8 +91,24 @@ export function bind(server: FastifyInstance, app: App, handlers: Handlers): voi
       handler: endpoint.stream
         ? (request, reply) => streamRun(app, request, reply, readInput(endpoint, request) as never)
         : (request, reply) => answer(app, id, endpoint, handlers[id as keyof Handlers] as AnyHandler, request, reply),
-    });
+    };
+    if (endpoint.bodyBytes) void server.register(async (scope) => takeBytes(scope).route(route));
+    else server.route(route);
   }
+}
+
+const octets = 'application/octet-stream';
+
+/** Lets the routes of a scope take raw bytes, and nothing else. */
+function takeBytes(scope: FastifyInstance): FastifyInstance {
+  scope.removeAllContentTypeParsers();
+  scope.addContentTypeParser('*', { parseAs: 'buffer' }, (request, bytes: Buffer, done) => {
+    const type = request.headers['content-type'];
+    if (type !== undefined && type.split(';')[0]!.trim().toLowerCase() !== octets)
+      done(new Fault('unsupported_media_type', `Send the bytes as Content-Type: ${octets}.`));
+    else done(null, { raw: hash('sha256', bytes, 'hex'), bytes } satisfies Body);
+  });
+  return scope;
 }
 
 function assertScope({ scopes }: Principal, { scope }: Endpoint): void {
@@ -84,17 +127,52 @@ function single(request: FastifyRequest, name: string): string | undefined {
 function readInput(
   endpoint: Endpoint,
   request: FastifyRequest,
-): { path?: object; query?: Record<string, unknown>; body?: unknown } {
+): { path?: object; query?: Record<string, unknown>; headers?: object; body?: unknown; bytes?: Buffer } {
   const path: Record<string, string> = {};
   for (const [name, value] of Object.entries(request.params as Record<string, string>))
     path[name] = readId(name, value);
   const query = endpoint.query && readQuery(endpoint.query, request.query as Record<string, unknown>);
+  if (query && 'path' in query) assertEncoded(request.url);
   const given = request.body as Body | null | undefined;
+  const headers = endpoint.headers && readHeaders(endpoint.headers, request);
+  const more = { ...(query ? { query } : {}), ...(headers ? { headers } : {}) };
+  if (endpoint.bodyBytes) return { path, ...more, bytes: given?.bytes ?? Buffer.alloc(0) };
   if (endpoint.body) {
     if (!given) throw new Fault('invalid_json', 'This needs a JSON body.');
     checkBody(endpoint.body, given.value);
   } else if (given) checkBody({ type: 'object', additionalProperties: false, properties: {} } as never, given.value);
-  return { path, ...(query ? { query } : {}), ...(endpoint.body ? { body: given!.value } : {}) };
+  return { path, ...more, ...(endpoint.body ? { body: given!.value } : {}) };
+}
+
+/** A path must be written in percent-encoded UTF-8: what cannot be decoded would otherwise be taken as it stands. */
+function assertEncoded(url: string): void {
+  const [, search = ''] = /\?([^#]*)/.exec(url) ?? [];
+  for (const pair of search.split('&'))
+    if (pair.startsWith('path='))
+      try {
+        decodeURIComponent(pair);
+      } catch {
+        throw new Fault('invalid_path', 'The path is not percent-encoded UTF-8.', { param: 'path' });
+      }
+}
+
+/** The headers that a row names. Throws `invalid_request` naming the header. */
+function readHeaders(schema: object, request: FastifyRequest): Record<string, string> {
+  const headers: Record<string, string> = {};
+  const { properties = {} } = schema as { properties?: Record<string, { enum?: string[] }> };
+  for (const [name, { enum: allowed }] of Object.entries(properties)) {
+    const value = single(request, name);
+    if (value === undefined) continue;
+    if (allowed && !allowed.includes(value)) {
+      const message = `${name} must be ${allowed.join(' or ')}`;
+      throw new Fault('invalid_request', `${message}.`, {
+        param: name,
+        details: { errors: [{ path: name, message }] },
+      });
+    }
+    headers[name] = value;
+  }
+  return headers;
 }
 
 async function answer(
@@ -110,14 +188,17 @@ async function answer(
   const input = readInput(endpoint, request);
   const headers: Record<string, string> = {};
   const gone = new AbortController();
+  const cursors = <T>(read: typeof paging | typeof textPaging): T => {
+    const { limit, cursor, ...filters } = input.query as { limit: number; cursor?: string };
+    return read(app.access.cursorSecret, [id, organization, input.path, filters], { limit, cursor }) as T;
+  };
   const context: Context = {
     principal,
     headers,
     signal: gone.signal,
-    paging() {
-      const { limit, cursor, ...filters } = input.query as { limit: number; cursor?: string };
-      return paging(app.access.cursorSecret, [id, organization, input.path, filters], { limit, cursor });
-    },
+    origin: originOf(request),
+    paging: () => cursors(paging),
+    textPaging: () => cursors(textPaging),
   };
 
   if (endpoint.effect === 'read') {
@@ -126,6 +207,7 @@ async function answer(
       if (!reply.raw.writableFinished) gone.abort();
     });
     const body = await handler(input, context);
+    if (endpoint.replyBytes) return sendBytes(reply, body as BytesReply);
     return reply
       .headers(headers)
       .code(endpoint.status)
@@ -133,7 +215,7 @@ async function answer(
       .send(JSON.stringify(body));
   }
 
-  const key = readKey(request);
+  const key = readKey(request, endpoint);
   const print =
     key &&
     fingerprint({
@@ -143,21 +225,40 @@ async function answer(
       ifMatch: single(request, 'if-match') ?? '',
       ifNoneMatch: single(request, 'if-none-match') ?? '',
     });
+  const settle = (body: unknown): StoredAnswer => ({
+    status: endpoint.status,
+    headers: { ...headers, ...locate(endpoint, request, body) },
+    body: body === null ? null : JSON.stringify(body),
+  });
+  if (endpoint.effect === 'call') {
+    const work = handler(input, context) as Call;
+    const before = app.idempotency.find(organization, key!, print!);
+    if (before) return sendStored(reply, before, true);
+    const end = app.idempotency.begin(organization, key!);
+    try {
+      const keep = (_tx: Tx, body: { id: string }) =>
+        app.idempotency.store(organization, key!, print!, body.id, settle(body));
+      return sendStored(reply, settle(await work({ key: key!, keep })), false);
+    } finally {
+      end();
+    }
+  }
+
   crashPoint(id, 'begin');
   const { stored, replayed } = app.db.write((tx) => {
     const before = key && app.idempotency.find(organization, key, print!);
     if (before) return { stored: before, replayed: true };
     const body = handler(input, { ...context, tx });
-    const fresh: StoredAnswer = {
-      status: endpoint.status,
-      headers: { ...headers, ...locate(endpoint, request, body) },
-      body: body === null ? null : JSON.stringify(body),
-    };
+    const fresh = settle(body);
     crashPoint(id, 'before_commit');
     if (key) app.idempotency.store(organization, key, print!, (body as { id?: string } | null)?.id ?? null, fresh);
     return { stored: fresh, replayed: false };
   });
   crashPoint(id, 'committed');
+  return sendStored(reply, stored, replayed);
+}
+
+function sendStored(reply: FastifyReply, stored: StoredAnswer, replayed: boolean): FastifyReply {
   void reply.code(stored.status).headers(stored.headers);
   if (replayed) void reply.header('idempotent-replayed', 'true');
   if (stored.body === null) return reply.send();
@@ -166,8 +267,12 @@ async function answer(
 
 const keyPattern = new RegExp(IdempotencyKeyPattern);
 
-function readKey(request: FastifyRequest): string | undefined {
+function readKey(request: FastifyRequest, { keyRequired }: Endpoint): string | undefined {
   const values = request.raw.headersDistinct['idempotency-key'];
+  if (values === undefined && keyRequired)
+    throw new Fault('idempotency_key_required', 'This needs an Idempotency-Key, so that it can be repeated safely.', {
+      param: 'Idempotency-Key',
+    });
   if (values === undefined) return undefined;
   const [key = ''] = values;
   if (values.length !== 1 || !keyPattern.test(key))
@@ -183,10 +288,16 @@ function locate(endpoint: Endpoint, request: FastifyRequest, body: unknown): Rec
   if (id === undefined) return {};
   if ((endpoint.reply as { title?: string } | undefined)?.title === 'Operation')
     return { location: `/v1/operations/${id}` };
-  if (endpoint.status === 201 || endpoint.path === '/v1/runs')
+  if ((endpoint.status === 201 && canBeGot(endpoint)) || endpoint.path === '/v1/runs')
     return { location: `${request.url.split('?')[0]}/${id}` };
   return {};
 }
+
+/** Whether what was made has an address below the list's. */
+const canBeGot = ({ path }: Endpoint): boolean =>
+  (Object.values(api) as Endpoint[]).some(
+    (other) => other.method === 'GET' && other.path.startsWith(`${path}/{`) && other.path.endsWith('}'),
+  );
 
 declare module 'fastify' {
   interface FastifyRequest {

@@ -39,7 +39,7 @@ export function guardDoor(app: FastifyInstance, { hosts, origins }: Door): void 
           .headers({
             'access-control-allow-methods': 'GET, POST, PUT, PATCH, DELETE',
             'access-control-allow-headers':
-              'Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, Last-Event-ID, X-Organization-Id',
+              'Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, If-Range, Last-Event-ID, Range, X-File-Executable, X-Organization-Id',
             'access-control-max-age': '600',
           })
           .send();

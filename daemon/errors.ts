@@ -23,12 +23,20 @@ function toFault(error: unknown, request: FastifyRequest): Fault {
   switch (code) {
     case 'FST_ERR_CTP_BODY_TOO_LARGE': {
       const max = request.routeOptions.bodyLimit;
-      return new Fault('payload_too_large', `The body is over the limit of ${max} bytes.`, {
-        details: { max_bytes: max },
-      });
+      const { larger } = request.routeOptions.config;
+      return new Fault(
+        'payload_too_large',
+        `The body is over the limit of ${max} bytes${larger ? `; ${larger}` : ''}.`,
+        {
+          details: { max_bytes: max, ...(larger ? { larger } : {}) },
+        },
+      );
     }
     case 'FST_ERR_CTP_INVALID_MEDIA_TYPE':
-      return new Fault('unsupported_media_type', 'Send the body as Content-Type: application/json.');
+      return new Fault(
+        'unsupported_media_type',
+        `Send the body as Content-Type: ${request.routeOptions.config.bodyType ?? 'application/json'}.`,
+      );
     case 'FST_ERR_CTP_INVALID_CONTENT_LENGTH':
     case 'ERR_STREAM_PREMATURE_CLOSE':
     case 'ECONNRESET':
@@ -68,4 +76,13 @@ export function handleErrors(app: FastifyInstance): void {
       }),
     );
   });
+}
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** How a body that is too large here is sent. */
+    larger?: string;
+    /** What a body must be. */
+    bodyType?: string;
+  }
 }

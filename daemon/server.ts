@@ -8,6 +8,8 @@ import { guardDoor } from './door.ts';
 import { handleErrors, refuse } from './errors.ts';
 import { parseJson } from './json.ts';
 import { httpOptions } from './listen.ts';
+import { servePrivate } from './private.ts';
+import { fileRoutes } from './routes/files.ts';
 import { operationRoutes } from './routes/operations.ts';
 import { projectRoutes } from './routes/projects.ts';
 import { runRoutes } from './routes/runs.ts';
@@ -94,9 +96,11 @@ export async function createServer(app: App, loggerInstance?: FastifyBaseLogger)
       routing(request.raw, reply.raw);
     });
 
+  await server.register(async (scope) => servePrivate(scope, app));
   bind(server, app, {
     ...projectRoutes(app),
     ...workspaceRoutes(app),
+    ...fileRoutes(app),
     ...sessionRoutes(app),
     ...runRoutes(app),
     ...operationRoutes(app),

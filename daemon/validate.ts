@@ -84,7 +84,7 @@ export function readQuery(schema: TSchema, given: Record<string, unknown>): Reco
     return query;
   }
   const error = validate.errors![0]!;
-  const param = error.instancePath.slice(1);
-  const message = `The query parameter "${param}" ${say(error)}.`;
+  const param = error.instancePath.slice(1) || String(error.params.missingProperty ?? '');
+  const message = `The query parameter "${param}" ${error.keyword === 'required' ? 'is missing' : say(error)}.`;
   throw new Fault(param === 'after' ? 'invalid_cursor' : 'invalid_parameter', message, { param });
 }

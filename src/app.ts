@@ -8,8 +8,10 @@ import { type Config, ConfigError, harnessEnvironment } from './base/config.ts';
 import { openDb } from './base/db.ts';
 import { createIdempotency } from './base/idempotency.ts';
 import type { Logger } from './base/log.ts';
+import { createPrivateUrls } from './base/private-url.ts';
 import { packageRoot } from './base/root.ts';
 import { createEvents } from './events/events.ts';
+import { createFiles } from './files/files.ts';
 import { createRegistry } from './harness/registry.ts';
 import { createInputs } from './inputs/inputs.ts';
 import { createOperations } from './operations/operations.ts';
@@ -75,6 +77,24 @@ export function createApp({ home, config, clock, log, env, runner }: Needs) {
       await workspaces.purge(project);
     },
   });
+  const urls = createPrivateUrls({ secret: access.cursorSecret, clock });
+  const files = createFiles({
+    db,
+    clock,
+    log,
+    operations,
+    idempotency,
+    urls,
+    trees: {
+      ...workspaces,
+      assertOpen(workspace) {
+        projects.getActive(workspace.organization_id, workspace.project_id);
+        workspaces.getUsable(workspace.organization_id, workspace.id);
+      },
+    },
+    folder: home.data,
+    closed: [home.data, home.state, home.runtime],
+  });
   const executor = createLocalExecutor({
     clock,
     command: runner,
@@ -100,7 +120,7 @@ export function createApp({ home, config, clock, log, env, runner }: Needs) {
     folder: home.data,
   });
   const { runs, supervisor } = engine;
-  const loops = [...engine.loops, operations.loop];
+  const loops = [...engine.loops, operations.loop, files.loop];
 
   return {
     db,
@@ -113,6 +133,7 @@ export function createApp({ home, config, clock, log, env, runner }: Needs) {
     registry,
     projects,
     workspaces,
+    files,
     sessions,
     inputs,
     runs,

@@ -1,4 +1,4 @@
-import type { IncomingMessage } from 'node:http';
+import type { ClientRequest, IncomingMessage } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { api, type InputOf, type OperationId, type ReplyOf } from './api.ts';
 import type { Method } from './endpoint.ts';
@@ -24,7 +24,7 @@ export interface Exchange extends Target {
   /** Path and query. */
   path: string;
   headers: Record<string, string>;
-  body: string | Uint8Array | null;
+  body: string | Uint8Array | AsyncIterable<Uint8Array> | null;
   signal?: AbortSignal | undefined;
   /** Give up after this many milliseconds without a byte. */
   idleMs: number;
@@ -79,7 +79,7 @@ export interface CallOptions {
 /** A request in plain HTTP words, for what the rows do not cover. */
 export interface RawRequest extends CallOptions {
   query?: Record<string, unknown> | undefined;
-  /** Sent as JSON unless it is text or bytes already. */
+  /** Sent as JSON unless it is text already, or bytes, which may come in pieces. */
   body?: unknown;
 }
 
@@ -110,6 +110,14 @@ type CallArguments<Id extends OperationId> =
     ? [input?: CallInput<Id>, options?: CallOptions]
     : [input: CallInput<Id>, options?: CallOptions];
 
+interface AnyInput {
+  path?: Record<string, string>;
+  query?: Record<string, unknown>;
+  body?: unknown;
+  bytes?: Uint8Array;
+  headers?: Record<string, string>;
+}
+
 /** The operations that answer a page, and what is on it. */
 export type Listing = {
   [Id in OperationId]: ReplyOf<Id> extends { next_cursor: string | null } ? Id : never;
@@ -130,6 +138,8 @@ export interface Client {
   each<Id extends Listing>(id: Id, input: CallInput<Id>, options?: CallOptions): AsyncGenerator<ItemOf<Id>, void, void>;
   /** Any request; the answer is given whatever its status. */
   raw(method: string, path: string, request?: RawRequest): Promise<RawAnswer>;
+  /** The same, with the body still to be read: for bytes, and for more than fits into memory. */
+  open(method: string, path: string, request?: RawRequest): Promise<Answer>;
   /** The events of a run, each once and in order, until its terminal event. Reconnects in silence for ever. */
   follow(runId: string, options?: FollowOptions): AsyncGenerator<Event, void, void>;
 }
@@ -156,11 +166,11 @@ export function createClient(target: Target | (() => Target | Promise<Target>), 
     const headers: Record<string, string> = { accept, 'user-agent': options.userAgent ?? 'agentctl-client' };
     if (where.token) headers.authorization = `Bearer ${where.token}`;
     if (call.idempotencyKey) headers['idempotency-key'] = call.idempotencyKey;
-    const asJson = body !== undefined && typeof body !== 'string' && !(body instanceof Uint8Array);
-    const bytes = asJson ? JSON.stringify(body) : ((body ?? null) as string | Uint8Array | null);
+    const bytes = body === undefined || body === null ? null : isBytes(body) ? body : toText(body);
     if (bytes !== null) {
-      headers['content-type'] = 'application/json';
-      headers['content-length'] = String(Buffer.byteLength(bytes));
+      headers['content-type'] = typeof bytes === 'string' ? 'application/json' : 'application/octet-stream';
+      if (typeof bytes === 'string' || bytes instanceof Uint8Array)
+        headers['content-length'] = String(Buffer.byteLength(bytes));
     }
     for (const [name, value] of Object.entries(call.headers ?? {})) headers[name.toLowerCase()] = value;
     const exchange = { ...where, method, path: path + search(query), headers, body: bytes };
@@ -174,12 +184,9 @@ export function createClient(target: Target | (() => Target | Promise<Target>), 
 
   const call: Client['call'] = async (id, ...[input, callOptions]) => {
     const { method, path } = api[id] as { method: Method; path: string };
-    const {
-      path: names,
-      query,
-      body,
-    } = (input ?? {}) as { path?: Record<string, string>; query?: Record<string, unknown>; body?: unknown };
-    const answer = await raw(method, fill(path, names), { ...callOptions, query, body });
+    const { path: names, query, body, bytes, headers } = (input ?? {}) as AnyInput;
+    const all = { ...callOptions?.headers, ...headers };
+    const answer = await raw(method, fill(path, names), { ...callOptions, headers: all, query, body: bytes ?? body });
     if (answer.status >= 400) throw failureOf(answer);
     return (answer.text === '' ? null : parse(answer)) as never;
   };
@@ -255,7 +262,9 @@ export function createClient(target: Target | (() => Target | Promise<Target>), 
     }
   }
 
-  return { call, insist, each, raw, follow };
+  const open: Client['open'] = (method, path, request = {}) => send(method, path, request, '*/*');
+
+  return { call, insist, each, raw, open, follow };
 }
 
 /** Whether the same request may well succeed a little later. */
@@ -290,7 +299,8 @@ async function overHttp(exchange: Exchange): Promise<Answer> {
     });
     request.on('response', resolve).on('error', broken);
     request.setTimeout(idleMs, () => request.destroy(new Error(`nothing came for ${idleMs / 1000} s`)));
-    request.end(body ?? undefined);
+    if (body === null || typeof body === 'string' || body instanceof Uint8Array) request.end(body ?? undefined);
+    else pour(body, request).catch((error: Error) => request.destroy(error));
   });
   const answered = Object.entries(message.headers).map(([name, value]) => [
     name,
@@ -302,6 +312,20 @@ async function overHttp(exchange: Exchange): Promise<Answer> {
     body: bytesOf(message, url, signal),
   };
 }
+
+/** Sends a body in pieces, no faster than they are taken. */
+async function pour(body: AsyncIterable<Uint8Array>, request: ClientRequest): Promise<void> {
+  for await (const piece of body) {
+    if (request.destroyed) return;
+    if (!request.write(piece)) await new Promise((resolve) => request.once('drain', resolve).once('close', resolve));
+  }
+  request.end();
+}
+
+const isBytes = (body: unknown): body is Uint8Array | AsyncIterable<Uint8Array> =>
+  body instanceof Uint8Array || (typeof body === 'object' && body !== null && Symbol.asyncIterator in body);
+
+const toText = (body: unknown): string => (typeof body === 'string' ? body : JSON.stringify(body));
 
 async function* bytesOf(
   message: IncomingMessage,

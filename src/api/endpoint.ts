@@ -26,19 +26,34 @@ export interface Endpoint {
   summary: string;
   /** What the credential must have; null where any credential will do. */
   scope: Scope | null;
-  /** `read` changes nothing. `write` is one transaction with its idempotency record. */
-  effect: 'read' | 'write';
+  /**
+   * `read` changes nothing. `write` is one transaction with its idempotency record. `call` does more than a transaction can hold
+   * and keeps the record by itself: those operations need a key.
+   */
+  effect: 'read' | 'write' | 'call';
   query?: TSchema;
+  /** Request headers that mean something here, by their lower-case names; all of them may be left out. */
+  headers?: TSchema;
   /** A JSON body. Absent: the operation takes none. */
   body?: TSchema;
+  /** The body is raw bytes: application/octet-stream, or no type. */
+  bodyBytes?: true;
   /** Largest body in bytes; 1 MiB when absent. */
   maxBytes?: number;
+  /** How to send what is larger than that. */
+  larger?: string;
+  /** The Idempotency-Key must be given; such an operation is a `call`. */
+  keyRequired?: true;
   /** The status of success. */
   status: 200 | 201 | 202 | 204;
   /** The shape of the answer; absent with 204 and with `stream`. */
   reply?: TSchema;
   /** The answer is text/event-stream. */
   stream?: true;
+  /** The answer is raw bytes: application/octet-stream. */
+  replyBytes?: true;
+  /** Other statuses of success, and what they mean. */
+  also?: { [status: number]: string };
 }
 
 /** `row('GET /v1/projects', { … })`: an endpoint whose types are kept for handlers and client. */
@@ -47,7 +62,8 @@ export function row<
   const E extends Omit<Endpoint, 'method' | 'path' | 'effect'>,
 >(route: Route, rest: E): E & { route: Route } & Endpoint {
   const [method, path] = route.split(' ') as [Method, string];
-  return { ...rest, route, method, path, effect: method === 'GET' ? 'read' : 'write' };
+  const effect = method === 'GET' ? 'read' : rest.keyRequired ? 'call' : 'write';
+  return { ...rest, route, method, path, effect };
 }
 
 type Parameters<Path extends string> = Path extends `${string}{${infer Name}}${infer Rest}`
@@ -61,7 +77,9 @@ export type Input<E> = (E extends { route: infer R extends string }
     : { path: Record<Parameters<R>, string> }
   : object) &
   (E extends { query: infer Q extends TSchema } ? { query: Static<Q> } : object) &
-  (E extends { body: infer B extends TSchema } ? { body: Static<B> } : object);
+  (E extends { headers: infer H extends TSchema } ? { headers: Static<H> } : object) &
+  (E extends { body: infer B extends TSchema } ? { body: Static<B> } : object) &
+  (E extends { bodyBytes: true } ? { bytes: Buffer } : object);
 
 /** What the operation answers; null for an empty answer. */
 export type Reply<E> = E extends { reply: infer R extends TSchema } ? Static<R> : null;

@@ -48,6 +48,7 @@ export const failures = {
   etag_mismatch: failure(412, 'precondition_error'),
   payload_too_large: failure(413, 'invalid_request_error'),
   download_required: failure(413, 'invalid_request_error'),
+  range_not_satisfiable: failure(416, 'invalid_request_error'),
   host_not_allowed: failure(421, 'permission_error'),
   idempotency_key_reused: failure(422, 'invalid_request_error'),
   precondition_required: failure(428, 'precondition_error'),

@@ -63,7 +63,7 @@ export function openApi(): Json {
 }
 
 function describe(operationId: string, endpoint: Endpoint, write: (schema: unknown) => unknown): Json {
-  const { summary, scope, path, query, body, status, reply, stream, effect } = endpoint;
+  const { summary, scope, path, query, headers, body, status, reply, stream, effect } = endpoint;
   const parameters: Json[] = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => ({
     name,
     in: 'path',
@@ -74,7 +74,14 @@ function describe(operationId: string, endpoint: Endpoint, write: (schema: unkno
     (query as { properties?: Record<string, TSchema> } | undefined)?.properties ?? {},
   )) {
     const { description, ...rest } = write(schema) as Json;
-    parameters.push({ name, in: 'query', required: false, ...(description ? { description } : {}), schema: rest });
+    const required = ((query as { required?: string[] }).required ?? []).includes(name);
+    parameters.push({ name, in: 'query', required, ...(description ? { description } : {}), schema: rest });
+  }
+  for (const [name, schema] of Object.entries(
+    (headers as { properties?: Record<string, TSchema> } | undefined)?.properties ?? {},
+  )) {
+    const { description, ...rest } = write(schema) as Json;
+    parameters.push({ name: headerName(name), in: 'header', required: false, description, schema: rest });
   }
   parameters.push({
     name: 'X-Organization-Id',
@@ -83,11 +90,11 @@ function describe(operationId: string, endpoint: Endpoint, write: (schema: unkno
     description: 'Selects one of several memberships.',
     schema: { type: 'string', format: 'uuid' },
   });
-  if (effect === 'write')
+  if (effect !== 'read')
     parameters.push({
       name: 'Idempotency-Key',
       in: 'header',
-      required: false,
+      required: endpoint.keyRequired ?? false,
       description: 'The same request with the same key has its effect once, and gets the same answer for seven days.',
       schema: { type: 'string', pattern: IdempotencyKeyPattern },
     });
@@ -102,7 +109,10 @@ function describe(operationId: string, endpoint: Endpoint, write: (schema: unkno
 
   const success: Json = { description: successes[status], headers: { 'X-Request-Id': { schema: { type: 'string' } } } };
   if (stream) success.content = { 'text/event-stream': { schema: { type: 'string' } } };
-  else if (reply) success.content = { 'application/json': { schema: write(reply) } };
+  else if (endpoint.replyBytes) {
+    success.content = raw;
+    success.headers = { ...(success.headers as Json), ETag: { schema: { type: 'string' } } };
+  } else if (reply) success.content = { 'application/json': { schema: write(reply) } };
   const needs = scope === null ? [] : [scope];
   return {
     operationId,
@@ -112,8 +122,10 @@ function describe(operationId: string, endpoint: Endpoint, write: (schema: unkno
     ...(scope === null ? {} : { 'x-required-scope': scope }),
     parameters,
     ...(body ? { requestBody: { required: true, content: { 'application/json': { schema: write(body) } } } } : {}),
+    ...(endpoint.bodyBytes ? { requestBody: { required: false, content: raw } } : {}),
     responses: {
       [status]: success,
+      ...Object.fromEntries(Object.entries(endpoint.also ?? {}).map(([code, description]) => [code, { description }])),
       ...(stream ? { 204: { description: 'The run has ended and the cursor is at its end.' } } : {}),
       default: {
         description: `A failure: ${[...new Set(Object.values(failures).map((failure) => failure.type))].join(', ')}.`,
@@ -122,6 +134,11 @@ function describe(operationId: string, endpoint: Endpoint, write: (schema: unkno
     },
   };
 }
+
+const raw = { 'application/octet-stream': { schema: { type: 'string', format: 'binary' } } };
+
+/** `if-match` is written `If-Match`. */
+const headerName = (name: string): string => name.replace(/\b[a-z]/g, (letter) => letter.toUpperCase());
 
 const successes = { 200: 'Done.', 201: 'Made.', 202: 'Accepted; it goes on by itself.', 204: 'Done; nothing to say.' };
 

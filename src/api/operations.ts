@@ -1,7 +1,14 @@
 import { Type, type Static } from 'typebox';
 import { named, nullable, paging, resource, ResourceError, Time, Uuid } from './common.ts';
 
-export const operationTypes = ['project.archive', 'project.delete', 'workspace.create', 'workspace.delete'] as const;
+export const operationTypes = [
+  'project.archive',
+  'project.delete',
+  'workspace.create',
+  'workspace.delete',
+  'file.write',
+  'file.delete',
+] as const;
 export type OperationType = (typeof operationTypes)[number];
 
 export const operationStatuses = ['queued', 'running', 'succeeded', 'failed', 'cancelled'] as const;

@@ -76,6 +76,16 @@ export function createIdempotency({ db, clock }: { db: Db; clock: Clock }) {
       );
     },
 
+    /** The effect has gone on since its first answer was kept: this is what is replayed from now on. */
+    amend(organization: string, key: string, body: string): void {
+      db.run('UPDATE idempotency SET body = ? WHERE organization_id = ? AND key = ?', [body, organization, key]);
+    },
+
+    /** Forgets a key whose request came to nothing after all. */
+    remove(organization: string, key: string): void {
+      db.run('DELETE FROM idempotency WHERE organization_id = ? AND key = ?', [organization, key]);
+    },
+
     /** The id of what was made with a key, if it is still known. */
     resourceOf(organization: string, key: string): string | null {
       return (

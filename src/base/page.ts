@@ -11,36 +11,60 @@ export interface Paging {
   seal(key: number): string;
 }
 
+/** The same for a list that is ordered by a text. */
+export interface TextPaging extends Omit<Paging, 'after' | 'seal'> {
+  after: string | null;
+  seal(key: string): string;
+}
+
+interface Asked {
+  limit: number;
+  cursor?: string | undefined;
+}
+
 /**
  * Reads `limit` and `cursor`. A cursor is bound to everything in `scope` (endpoint, organization, filters): one that was not
  * made by this daemon for just this list throws `invalid_cursor`.
  */
-export function paging(
-  secret: Buffer,
-  scope: unknown[],
-  { limit, cursor }: { limit: number; cursor?: string | undefined },
-): Paging {
-  const tag = (key: number) =>
+export function paging(secret: Buffer, scope: unknown[], { limit, cursor }: Asked): Paging {
+  const { seal, open } = sealing(secret, scope);
+  if (cursor === undefined) return { limit, after: null, seal: (key) => seal(String(key)) };
+  const key = open(cursor);
+  if (!/^\d{1,15}$/.test(key)) throw badCursor();
+  return { limit, after: Number(key), seal: (next) => seal(String(next)) };
+}
+
+/** The same for a list that is ordered by a text. */
+export function textPaging(secret: Buffer, scope: unknown[], { limit, cursor }: Asked): TextPaging {
+  const { seal, open } = sealing(secret, scope);
+  return { limit, after: cursor === undefined ? null : open(cursor), seal };
+}
+
+function sealing(secret: Buffer, scope: unknown[]) {
+  const tag = (key: string) =>
     createHmac('sha256', secret)
       .update(JSON.stringify([key, ...scope]))
       .digest('base64url')
       .slice(0, 22);
-  const seal = (key: number) => Buffer.from(`${key}.${tag(key)}`).toString('base64url');
-  if (cursor === undefined) return { limit, after: null, seal };
-  const key = Number(/^\d{1,15}(?=\.)/.exec(Buffer.from(cursor, 'base64url').toString('latin1'))?.[0] ?? Number.NaN);
-  // Compared as it was sealed: base64 that only decodes to the same is none of ours.
-  const expected = Buffer.from(Number.isNaN(key) ? '' : seal(key));
-  const given = Buffer.from(cursor);
-  if (Number.isNaN(key) || given.length !== expected.length || !timingSafeEqual(given, expected))
-    throw new Fault(
-      'invalid_cursor',
-      'This cursor is not one of this list with these filters. Start again without it.',
-      {
-        param: 'cursor',
-      },
-    );
-  return { limit, after: key, seal };
+  const seal = (key: string) => Buffer.from(`${tag(key)}.${key}`).toString('base64url');
+  return {
+    seal,
+    open(cursor: string): string {
+      const text = Buffer.from(cursor, 'base64url').toString('utf8');
+      const key = text.slice(text.indexOf('.') + 1);
+      // Compared as it was sealed: base64 that only decodes to the same is none of ours.
+      const expected = Buffer.from(seal(key));
+      const given = Buffer.from(cursor);
+      if (given.length !== expected.length || !timingSafeEqual(given, expected)) throw badCursor();
+      return key;
+    },
+  };
 }
+
+const badCursor = (): Fault =>
+  new Fault('invalid_cursor', 'This cursor is not one of this list with these filters. Start again without it.', {
+    param: 'cursor',
+  });
 
 /** Makes a page of rows that were read with one more than `limit`. */
 export function toPage<Row extends { key: number }, T>(

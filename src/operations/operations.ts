@@ -20,12 +20,25 @@ export type Outcome =
 /** Does the work of one type. It must bear being run again from the start: that is what happens after a restart. */
 export type Handler = (input: never, operation: Operation) => Promise<Outcome> | Outcome;
 
+/** What is to be done, for whom, and on what. */
+interface Work {
+  type: OperationType;
+  organization_id: string;
+  resource: { type: string; id: string };
+  input: Record<string, unknown>;
+}
+
+/** Before work is tried again whose outcome could not be stored, in milliseconds. */
+const retryAfter = 1_000;
+
 /** The scope that may start an operation of each type, and so may read it (contract section 5). */
 const starts: Record<OperationType, Scope> = {
   'project.archive': 'projects:write',
   'project.delete': 'projects:write',
   'workspace.create': 'projects:write',
   'workspace.delete': 'projects:write',
+  'file.write': 'files:write',
+  'file.delete': 'files:write',
 };
 
 /** The 202s: a row is written with the request; a loop does the work afterwards. */
@@ -80,12 +93,36 @@ export function createOperations({ db, clock, log }: { db: Db; clock: Clock; log
         else
           working.set(
             row.id,
-            work(row).finally(() => working.delete(row.id)),
+            work(row)
+              .catch((error: unknown) => {
+                // Not even that it failed could be written: the store is full, or cannot be written at the moment.
+                log.error({ operation: row.id, type: row.type, err: error }, 'An operation will be tried again.');
+                clock.timer(retryAfter, loop.wake);
+              })
+              .finally(() => working.delete(row.id)),
           );
       }
       return next;
     },
   });
+
+  const create = ({ type, organization_id, resource }: Work, status: 'queued' | 'running'): Operation => {
+    const now = iso(clock.now());
+    return {
+      id: clock.id(),
+      organization_id,
+      type,
+      status,
+      resource,
+      progress: null,
+      result: null,
+      error: null,
+      started_at: null,
+      finished_at: null,
+      created_at: now,
+      updated_at: now,
+    };
+  };
 
   return {
     loop,
@@ -101,35 +138,33 @@ export function createOperations({ db, clock, log }: { db: Db; clock: Clock; log
     },
 
     /** Queues work, to be begun at `due` (milliseconds) or at once. */
-    submit(
-      tx: Tx,
-      work: {
-        type: OperationType;
-        organization_id: string;
-        resource: { type: string; id: string };
-        input: Record<string, unknown>;
-        due?: number;
-      },
-    ): Operation {
-      const now = iso(clock.now());
-      const operation: Operation = {
-        id: clock.id(),
-        organization_id: work.organization_id,
-        type: work.type,
-        status: 'queued',
-        resource: work.resource,
-        progress: null,
-        result: null,
-        error: null,
-        started_at: null,
-        finished_at: null,
-        created_at: now,
-        updated_at: now,
-      };
+    submit(tx: Tx, work: Work & { due?: number }): Operation {
+      const operation = create(work, 'queued');
       store.add(operation, work.input, work.due === undefined ? null : iso(work.due));
       tx.after(loop.wake);
       return operation;
     },
+
+    /** Writes down work that the caller is at already; its handler takes it up again if the caller does not come back. */
+    begin(_tx: Tx, work: Work): Operation {
+      const operation = { ...create(work, 'running'), started_at: iso(clock.now()) };
+      store.add(operation, work.input, null);
+      return operation;
+    },
+
+    /** Ends work that the caller has done, or given up: with its result, or with what went wrong. */
+    finish(_tx: Tx, id: string, end: { result: Record<string, unknown> } | { error: ResourceError }): Operation {
+      const status = 'result' in end ? 'succeeded' : 'failed';
+      update(id, ['running'], { ...end, status, finished_at: iso(clock.now()) });
+      return toOperation(store.find(id)!);
+    },
+
+    /** What is still open of a type, with its input: what a daemon that died has left. */
+    unfinished: (type: OperationType): { id: string; input: unknown }[] =>
+      store
+        .open()
+        .filter((row) => row.type === type)
+        .map(({ id, input }) => ({ id, input: JSON.parse(input) as unknown })),
 
     /** Cancels the open operation of this type on a resource, if there is one. */
     cancel(_tx: Tx, resource: string, type: OperationType): void {
@@ -142,6 +177,9 @@ export function createOperations({ db, clock, log }: { db: Db; clock: Clock; log
       const open = store.openOf(resource, type);
       return open && toOperation(store.find(open.id)!);
     },
+
+    /** Whether an operation has not ended. */
+    isOpen: (id: string): boolean => store.open().some((row) => row.id === id),
 
     /** Throws `not_found`. `scopes` are the caller's: who may start an operation may read it. */
     get(organization: string, scopes: readonly Scope[], id: string): Operation {

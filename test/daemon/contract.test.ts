@@ -136,6 +136,30 @@ describe('every reply is what its row says', () => {
     expect((await call('getWorkspace')).body).toMatchObject({ status: 'ready', delete_after: null });
   });
 
+  test('files', async () => {
+    const key = (name: string) => ({ 'idempotency-key': name, 'content-type': 'application/octet-stream' });
+    const query = '?path=a/b.txt';
+    const { body: written } = await call('writeFile', {
+      query,
+      body: 'one',
+      headers: { ...key('one'), 'if-match': '"absent"' },
+    });
+    expect(written).toMatchObject({
+      type: 'file.write',
+      status: 'succeeded',
+      result: { path: 'a/b.txt', etag: expect.stringMatching(/^"sha256-[0-9a-f]{64}"$/), size_bytes: 3 },
+    });
+    const { headers, text } = await call('readFile', { query });
+    expect(text).toBe('one');
+    expect(headers.etag).toBe(written.result.etag);
+    const { body: listing } = await call('listFiles', { query: '?recursive=true' });
+    expect(listing.data.map((entry: { path: string }) => entry.path)).toEqual(['a', 'a/b.txt']);
+    const body = { path: 'big', size_bytes: 3, sha256: '0'.repeat(64) };
+    expect((await call('createTransfer', { body })).body).toMatchObject({ status: 'pending', path: 'big' });
+    await call('deleteFile', { query, headers: { 'idempotency-key': 'two', 'if-match': headers.etag! } });
+    await call('writeFile', { query, headers: { ...key('three'), 'if-none-match': '*' } });
+  });
+
   test('runs, sessions and inputs', async () => {
     const { body: accepted, headers } = await call('createRun', {
       body: {
@@ -263,14 +287,17 @@ describe('every reply is what its row says', () => {
         ? (await createRun(scene, { ...shellIn(ids.project_id!), prompt: open.script })).run_id
         : ids.run_id!;
       if (stream) await untilRun(scene, run_id, ['running']);
-      const url = path.replace(/\{(\w+)\}/g, (_, name: string) => (name === 'run_id' ? run_id : ids[name]!));
+      const file = path.endsWith('/file');
+      const filled = path.replace(/\{(\w+)\}/g, (_, name: string) => (name === 'run_id' ? run_id : ids[name]!));
+      const url = file ? `${filled}?path=a/b.txt` : filled;
       const head = await headOf(scene, url);
       open.open();
       await untilRun(scene, run_id, ended);
       open.remove();
       expect(head).toMatchObject({ status: 200, bytes: 0 });
       expect(head!.headers['x-request-id']).toBeDefined();
-      expect(head!.headers['content-type']).toMatch(stream ? /^text\/event-stream/ : /^application\/json/);
+      const type = stream ? 'text/event-stream' : file ? 'application/octet-stream' : 'application/json';
+      expect(String(head!.headers['content-type']).split(';')[0]).toBe(type);
     },
   );
 

@@ -86,6 +86,10 @@ test(
       await follow('the workspace', `/v1/workspaces/${resource.id}`, ({ status }) => status === 'ready');
       await insist('PATCH', `/v1/workspaces/${resource.id}`, { name: 'two' });
 
+      const announced = { path: 'a', size_bytes: 1, sha256: '0'.repeat(64) };
+      const transfer = await insist('POST', `/v1/workspaces/${resource.id}/transfers`, announced);
+      expect(transfer).toMatchObject({ status: 'pending', path: 'a' });
+
       const once = { workspace_id: resource.id, harness: 'shell', prompt: 'echo ran >> ran.txt; echo out' };
       const first = await insist('POST', '/v1/runs', once);
       const completed = await follow('the end', `/v1/runs/${first.run_id}`, hasEnded);
