@@ -5,7 +5,7 @@ const outside = ['better-sqlite3', 'pino', 'pino-roll', '@fastify/swagger', '@fa
 const { version } = JSON.parse(readFileSync('package.json', 'utf8'));
 
 export default {
-  input: { cli: 'cli/main.ts', daemon: 'daemon/main.ts', runner: "src/runner/main.ts", client: 'src/api/client.ts' },
+  input: { cli: 'cli/main.ts', daemon: 'daemon/main.ts', runner: "src/runner/main.ts", client: 'src/api/client.ts', 'trees-worker': 'src/trees/worker.ts' },
   platform: 'node',
   external: outside.map((name) => new RegExp(`^${name}(/|$)`)),
   transform: { define: { 'process.env.NODE_ENV': '"production"', 'process.env.AGENTCTL_VERSION': JSON.stringify(version) } },
