@@ -10,6 +10,9 @@ export type Bytes = string;
 // oxlint-disable-next-line no-control-regex -- all of ASCII is meant
 const ascii = /^[\x00-\x7f]*$/;
 
+/** Whether there is no byte above 127. */
+export const isAscii = (path: Bytes): boolean => ascii.test(path);
+
 /** What node:fs takes for this path: the bytes exactly. */
 export const toOs = (path: Bytes): string | Buffer => (ascii.test(path) ? path : Buffer.from(path, 'latin1'));
 

@@ -128,9 +128,10 @@ export function openTrees(folder: string, { workers = 2 }: { workers?: number } 
     signal?.throwIfAborted();
     const known: { total: number | null } = { total: null };
     const control = new Int32Array(new SharedArrayBuffer(sharedSize * 4));
-      const stop = () => void Atomics.store(control, shared.stop, 1);
+    const stop = () => void Atomics.store(control, shared.stop, 1);
     signal?.addEventListener('abort', stop);
-    const timer = onProgress && setInterval(() => onProgress(Atomics.load(control, shared.done), known.total), 200).unref();
+    const timer =
+      onProgress && setInterval(() => onProgress(Atomics.load(control, shared.done), known.total), 200).unref();
     const hands: Hand[] = [];
     try {
       return await crew.with(async (lead) => {

@@ -4,7 +4,7 @@ import type { Exclusions } from './exclusions.ts';
 import { codeOf, TreeError } from './failure.ts';
 import { type Kind, kinds } from './folder-object.ts';
 import { facts, folderCount, type Listing, number, text } from './listing.ts';
-import { below, type Bytes, toOs, toText } from './name.ts';
+import { below, type Bytes, isAscii, toOs, toText } from './name.ts';
 
 /** What two threads that walk one tree share: numbers in memory. */
 export const shared = { stop: 0, next: 1, files: 2, folders: 3, done: 4 } as const;
@@ -42,6 +42,7 @@ export interface WalkOptions {
 }
 
 const fileType = 0o170000;
+const optional = { throwIfNoEntry: false } as const;
 /** A longer path is not given to the system whole. */
 const longest = 3500;
 
@@ -126,21 +127,22 @@ export class Walk {
       this.#kinds = new Uint8Array(names.length * 2);
     }
     const row = this.#row;
+    const isPlain = isAscii(before) && isAscii(names.join(''));
     let count = 0;
     for (const name of names) {
       let stat: Stats | undefined;
       try {
-        stat = lstatSync(toOs(before + name), { throwIfNoEntry: false });
+        stat = lstatSync(isPlain ? before + name : toOs(before + name), optional);
       } catch (error) {
         throw failure(error, below(path, name), 'look at');
       }
       if (!stat) continue;
-      const kind = kindOf(stat.mode);
+      let kind = kindOf(stat.mode);
       const isFolder = (stat.mode & fileType) === 0o040000;
-      const left = exclusions.leavesOut(path, name, isFolder);
-      if (kind === kinds.left && !left) this.skipped += 1;
-      setFacts(row, count * facts, stat, kind === kinds.left || left || isFolder);
-      this.#kinds[count] = left ? kinds.left : kind;
+      if ((isFolder || path === '') && exclusions.leavesOut(path, name, isFolder)) kind = kinds.left;
+      else if (kind === kinds.left) this.skipped += 1;
+      setFacts(row, count * facts, stat, isFolder || kind === kinds.left);
+      this.#kinds[count] = kind;
       names[count] = name;
       count += 1;
     }
