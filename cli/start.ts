@@ -19,13 +19,18 @@ export async function startDaemon(env: Environment, home: Home, note: (text: str
   const errors = join(home.state, 'daemon-stderr.log');
   const file = openSync(errors, 'a', 0o600);
   const { size } = fstatSync(file);
-  const child = spawn(process.execPath, [join(packageFolder(), 'bin', 'agentctl.js'), 'serve'], {
-    detached: true,
-    stdio: ['ignore', 'pipe', file],
-    cwd: home.state,
-    // Started from inside a run, it must not count as part of that run, which would end it.
-    env: { ...env, AGENTCTL_RUN_ID: undefined, AGENTCTL_WORKSPACE: undefined } as NodeJS.ProcessEnv,
-  });
+  // A small young generation: a daemon that is idle most of the time should be small.
+  const child = spawn(
+    process.execPath,
+    ['--max-semi-space-size=2', join(packageFolder(), 'bin', 'agentctl.js'), 'serve'],
+    {
+      detached: true,
+      stdio: ['ignore', 'pipe', file],
+      cwd: home.state,
+      // Started from inside a run, it must not count as part of that run, which would end it.
+      env: { ...env, AGENTCTL_RUN_ID: undefined, AGENTCTL_WORKSPACE: undefined } as NodeJS.ProcessEnv,
+    },
+  );
   closeSync(file);
   const output = child.stdout as Readable;
   const ended = new Promise<string>((resolve) => {

@@ -202,7 +202,10 @@ async function answer(
   };
 
   if (endpoint.effect === 'read') {
-    reply.raw.once('close', () => gone.abort());
+    reply.raw.once('close', () => {
+      // Aborting makes an error with a stack: only for those who have really gone.
+      if (!reply.raw.writableFinished) gone.abort();
+    });
     const body = await handler(input, context);
     if (endpoint.replyBytes) return sendBytes(reply, body as BytesReply);
     return reply

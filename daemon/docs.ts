@@ -1,10 +1,16 @@
 import swagger from '@fastify/swagger';
 import swaggerUi from '@fastify/swagger-ui';
-import type { FastifyInstance } from 'fastify';
+import fastify, { type FastifyInstance } from 'fastify';
 import { openApi } from '../src/api/openapi.ts';
+import { handleErrors } from './errors.ts';
 
-/** The reference page at /docs, made from the same document as /v1/openapi.json; everything it loads comes from here. */
-export async function serveDocs(server: FastifyInstance): Promise<void> {
+/**
+ * The reference page at /docs, made from the same document as /v1/openapi.json; everything it loads comes from here. A server of
+ * its own that does not listen: its `routing` answers what the daemon's hands on.
+ */
+export async function createDocs(): Promise<FastifyInstance> {
+  const server = fastify({ logger: false, exposeHeadRoutes: true });
+  handleErrors(server);
   await server.register(swagger, { mode: 'static', specification: { document: openApi() as never } });
   await server.register(swaggerUi, {
     routePrefix: '/docs',
@@ -14,4 +20,6 @@ export async function serveDocs(server: FastifyInstance): Promise<void> {
     uiConfig: { docExpansion: 'none', deepLinking: true, displayOperationId: true, filter: true },
     theme: { title: 'agentctl API' },
   });
+  await server.ready();
+  return server;
 }

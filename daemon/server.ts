@@ -31,7 +31,7 @@ export async function createServer(app: App, loggerInstance?: FastifyBaseLogger)
   const server = fastify({
     ...(loggerInstance ? { loggerInstance } : { logger: false }),
     logController: new LogController({ disableRequestLogging: true }),
-    genReqId: () => app.clock.id(),
+    genReqId: () => app.clock.requestId(),
     bodyLimit: 1_048_576,
     requestTimeout: 30_000,
     keepAliveTimeout: 30_000,
@@ -43,7 +43,7 @@ export async function createServer(app: App, loggerInstance?: FastifyBaseLogger)
     http: httpOptions,
     clientErrorHandler(error, socket) {
       if (!socket.writable) return socket.destroy();
-      const id = app.clock.id();
+      const id = app.clock.requestId();
       const tooLarge = (error as NodeJS.ErrnoException).code === 'HPE_HEADER_OVERFLOW';
       const body = JSON.stringify(new Fault('invalid_request', 'This is no well-formed HTTP request.').body(id));
       const lines = [
@@ -85,7 +85,16 @@ export async function createServer(app: App, loggerInstance?: FastifyBaseLogger)
   server.get('/v1/openapi.json', async (_request, reply) =>
     reply.type('application/json; charset=utf-8').send(JSON.stringify(openApi())),
   );
-  await server.register(async (scope) => (await import('./docs.ts')).serveDocs(scope));
+  // Made when it is first looked at: few do, and it costs 9 MB and a part of the start.
+  let docs: Promise<FastifyInstance> | undefined;
+  for (const url of ['/docs', '/docs/*'])
+    server.get(url, async (request, reply) => {
+      const { routing } = await (docs ??= import('./docs.ts').then(({ createDocs }) => createDocs()));
+      reply.hijack();
+      for (const [name, value] of Object.entries(reply.getHeaders()))
+        if (value !== undefined) reply.raw.setHeader(name, value);
+      routing(request.raw, reply.raw);
+    });
 
   await server.register(async (scope) => servePrivate(scope, app));
   bind(server, app, {

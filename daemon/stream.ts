@@ -12,16 +12,18 @@ const rotateSpread = 3_000;
 const maxUnread = 262_144;
 const patience = 15_000;
 
-interface Stretch {
-  /** The cursor that it comes after. */
-  from: number;
-  last: number;
-  terminal: boolean;
-  bytes: Buffer;
-}
+type Block = NonNullable<ReturnType<App['events']['block']>>;
 
-/** The newest stretch of a run's stream, encoded once for all who are up to date. */
-const edges = new WeakMap<App, Map<number, Stretch>>();
+/** What the readers of a run have in common. */
+interface Edge {
+  readers: number;
+  /** The newest stretch and the cursor that it comes after: encoded once for all who are up to date. */
+  newest: { from: number; block: Block } | undefined;
+  /** After this sequence there is nothing until the next wake-up: readers who are up to date need not ask, each for himself. */
+  end: number | undefined;
+  unfollow: () => void;
+}
+const edges = new WeakMap<App, Map<number, Edge>>();
 const open = new WeakMap<App, number>();
 
 /**
@@ -68,7 +70,7 @@ export async function streamRun(
   const pump = () => {
     if (waiting || ended) return;
     for (;;) {
-      const block = nextBlock(app, run.key, cursor);
+      const block = nextBlock(app, run.key, edge, cursor);
       if (!block) return;
       cursor = block.last;
       const room = raw.write(block.bytes);
@@ -85,6 +87,7 @@ export async function streamRun(
     raw.end();
   };
 
+  const edge = joinEdge(app, run.key);
   const unfollow = app.events.follow(run.key, pump);
   let cancelHeartbeat = () => {};
   const beat = () => {
@@ -95,15 +98,20 @@ export async function streamRun(
   const spread = (clock.random(2).readUInt16LE() / 65_535) * 2 - 1;
   const cancelRotation = clock.timer(rotateAfter + spread * rotateSpread, finish);
 
+  // What a reader on this machine is given is gone at once, and `drain` comes before the loop has turned: the others first.
   raw.on('drain', () => {
+    if (!waiting) return;
     cancelPatience();
-    waiting = false;
-    pump();
+    setImmediate(() => {
+      waiting = false;
+      pump();
+    });
   });
   raw.on('error', () => {});
   raw.once('close', () => {
     ended = true;
     unfollow();
+    leaveEdge(app, run.key, edge);
     cancelPatience();
     cancelHeartbeat();
     cancelRotation();
@@ -112,20 +120,35 @@ export async function streamRun(
   pump();
 }
 
+/** The run's edge. Its first reader makes it before he follows the run himself: so each wake-up reaches the edge first. */
+function joinEdge(app: App, run: number): Edge {
+  let all = edges.get(app);
+  if (!all) edges.set(app, (all = new Map()));
+  let edge = all.get(run);
+  if (!edge) {
+    const made: Edge = { readers: 0, newest: undefined, end: undefined, unfollow: () => {} };
+    made.unfollow = app.events.follow(run, () => (made.end = undefined));
+    all.set(run, (edge = made));
+  }
+  edge.readers += 1;
+  return edge;
+}
+
+function leaveEdge(app: App, run: number, edge: Edge): void {
+  edge.readers -= 1;
+  if (edge.readers > 0) return;
+  edge.unfollow();
+  edges.get(app)?.delete(run);
+}
+
 /** The stretch after a cursor: the one that was just encoded for others, if it fits. */
-function nextBlock(app: App, run: number, cursor: number): Stretch | undefined {
-  let edge = edges.get(app);
-  if (!edge) edges.set(app, (edge = new Map()));
-  const known = edge.get(run);
-  if (known?.from === cursor) return known;
+function nextBlock(app: App, run: number, edge: Edge, cursor: number): Block | undefined {
+  if (edge.end === cursor) return undefined;
+  if (edge.newest?.from === cursor) return edge.newest.block;
   const block = app.events.block(run, cursor, pageOf);
-  if (!block) return undefined;
-  const fresh = { from: cursor, last: block.last, terminal: block.terminal, bytes: Buffer.from(block.text) };
-  edge.delete(run);
-  edge.set(run, fresh);
-  // A handful of runs is watched at a time; the rest need no memory.
-  if (edge.size > 64) edge.delete(edge.keys().next().value!);
-  return fresh;
+  if (!block || block.count < pageOf) edge.end = block?.last ?? cursor;
+  if (block) edge.newest = { from: cursor, block };
+  return block;
 }
 
 /** The sequence after which to go on, or null when none is given: Last-Event-ID beats `after`. Throws `invalid_cursor`. */

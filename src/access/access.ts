@@ -5,7 +5,7 @@ import type { Me } from '../api/server.ts';
 import { type Clock, iso } from '../base/clock.ts';
 import type { Db } from '../base/db.ts';
 import type { SessionToken } from './session-token.ts';
-import { createStore, type Organization, type Membership } from './store.ts';
+import { createStore, type Organization } from './store.ts';
 
 /** Who calls, in which organization, with which rights. */
 export interface Principal {
@@ -34,7 +34,7 @@ export function createAccess({ db, clock, token }: { db: Db; clock: Clock; token
   // There is one user and the memberships change only through this room.
   const owner = store.owner()!;
 
-  const select = (memberships: Membership[], wanted: string | undefined): string => {
+  const select = (memberships: { organization_id: string }[], wanted: string | undefined): string => {
     if (wanted !== undefined) {
       const organization = wanted.toLowerCase();
       if (!memberships.some(({ organization_id }) => organization_id === organization))
@@ -71,7 +71,7 @@ export function createAccess({ db, clock, token }: { db: Db; clock: Clock; token
         id: owner.id,
         name: owner.name,
         credential: 'session',
-        organization_id: select(store.memberships(owner.id), organization),
+        organization_id: select(store.organizationsOf(owner.id), organization),
         scopes: allScopes,
       };
     },

@@ -19,6 +19,9 @@ export const createStore = (db: Db) => ({
   owner: (): User | undefined => db.get('SELECT id, name FROM users ORDER BY key LIMIT 1'),
   organization: (id: string): Organization | undefined =>
     db.get('SELECT id, name, credit_policy FROM organizations WHERE id = ?', [id]),
+  /** The organizations of a user, without a join: it is asked with every request. */
+  organizationsOf: (user: string): { organization_id: string }[] =>
+    db.all('SELECT organization_id FROM memberships WHERE user_id = ?', [user]),
   memberships: (user: string): Membership[] =>
     db.all(
       `SELECT organization_id, name, role FROM memberships JOIN organizations ON organizations.id = organization_id

@@ -16,7 +16,9 @@ export interface RunRef {
 
 /** Events of a run as one block of text/event-stream. */
 export interface Block {
-  text: string;
+  bytes: Buffer;
+  /** How many events. */
+  count: number;
   /** The sequence of its last event. */
   last: number;
   /** Nothing comes after it. */
@@ -60,8 +62,8 @@ export function createEvents({ db }: { db: Db }) {
 
     /** The next events after a sequence as one block, or undefined when there are none yet. */
     block(run: number, after: number, limit: number): Block | undefined {
-      const { text, last, terminal } = store.block(run, after, limit);
-      return text === null || last === null ? undefined : { text, last, terminal: terminal === 1 };
+      const { bytes, count, last, terminal } = store.block(run, after, limit);
+      return bytes === null ? undefined : { bytes, count, last, terminal: terminal === 1 };
     },
 
     /** Throws `cursor_expired` with the retained bounds when events after this sequence have been trimmed away. */

@@ -17,12 +17,20 @@ export const createStore = (db: Db) => ({
       [run, after, limit],
     ),
 
-  /** Server-sent events of a stretch, ready to be written, and the last sequence in it. */
-  block: (run: number, after: number, limit: number): { text: string | null; last: number | null; terminal: 0 | 1 } =>
+  /**
+   * Server-sent events of a stretch as bytes, ready to be written, their number and the last sequence. Their order is that of the
+   * inner SELECT, which its LIMIT keeps whole: an ORDER BY in the aggregate would sort all of it once more.
+   */
+  block: (
+    run: number,
+    after: number,
+    limit: number,
+  ): { bytes: Buffer | null; count: number; last: number; terminal: 0 | 1 } =>
     db.get(
-      `SELECT group_concat('id: ' || sequence || char(10) || 'event: ' || type || char(10) || 'data: ' || body, char(10, 10)
-                           ORDER BY sequence) || char(10, 10) AS text,
-              max(sequence) AS last, max(type IN ('run.completed', 'run.failed', 'run.cancelled')) AS terminal
+      `SELECT CAST(group_concat(concat('id: ', sequence, char(10), 'event: ', type, char(10), 'data: ', body, char(10, 10)), '')
+                   AS BLOB) AS bytes,
+              count(*) AS count, max(sequence) AS last,
+              max(type IN ('run.completed', 'run.failed', 'run.cancelled')) AS terminal
        FROM (SELECT sequence, type, body FROM events WHERE run = ? AND sequence > ? ORDER BY sequence LIMIT ?)`,
       [run, after, limit],
     )!,

@@ -75,7 +75,8 @@ export const builtinRows: readonly HarnessRow[] = [
     reports_cost: false,
     dialect: 'gemini',
     version_arguments: ['--version'],
-    capabilities: { resume: true, input: true, mcp: true, usage: true, cost: false, models: true, sandbox: true },
+    // It can load a session, but not one of the same minute (gemini-cli#28775): it is told what was said instead.
+    capabilities: { resume: false, input: true, mcp: true, usage: true, cost: false, models: true, sandbox: true },
     install_hint: npm('@google/gemini-cli'),
   },
   {

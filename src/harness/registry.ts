@@ -131,9 +131,20 @@ export function createRegistry({ rows: settings, env }: RegistryOptions): Regist
       const row = rows.get(id);
       const found = row && program(row, workspace);
       if (!row || !found) return undefined;
-      const { kind, env: more, files, auth_method, modes, reports_cost } = row;
+      const { kind, env: more, files, auth_method, modes, reports_cost, capabilities: can } = row;
       const command = kind === 'shell' ? [] : [found, ...row.command.slice(1)];
-      return { id, kind, version: null, command, env: more, files, auth_method, modes, reports_cost };
+      return {
+        id,
+        kind,
+        version: null,
+        command,
+        env: more,
+        files,
+        auth_method,
+        modes,
+        reports_cost,
+        capabilities: can,
+      };
     },
 
     environment: (id) => harnessEnvironment(env, settings[id]?.pass_env),

@@ -27,5 +27,5 @@ export interface HarnessRow {
 /** How a harness is started: a row whose program was found, so that the first of `command` is an absolute path. */
 export type HarnessLaunch = Pick<
   HarnessRow,
-  'id' | 'kind' | 'command' | 'env' | 'files' | 'auth_method' | 'modes' | 'reports_cost'
+  'id' | 'kind' | 'command' | 'env' | 'files' | 'auth_method' | 'modes' | 'reports_cost' | 'capabilities'
 > & { version: string | null };

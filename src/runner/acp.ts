@@ -280,7 +280,7 @@ class Conversation implements Half {
     const { spec } = this.#stage;
     const agent = this.#connection.agent;
     const place = { cwd: spec.workspace.path, mcpServers: [] };
-    const native = spec.native_session_id;
+    const native = spec.harness.capabilities.resume ? spec.native_session_id : null;
     if (native !== null) {
       const how = record(record(capabilities.sessionCapabilities)?.resume)
         ? 'session/resume'

@@ -49,7 +49,9 @@ interface Options {
 
 /** How long after a start the next runner is warmed up, so that it does not slow that start. */
 const refillAfter = 300;
-const reconnectAfter = 25;
+/** Milliseconds between attempts to reach a runner: short at first, for one that was just handed its run listens soon. */
+const reconnectFirst = 1;
+const reconnectMost = 25;
 
 /** The executor for this machine: runners are processes of their own session that outlive the daemon. */
 export function createLocalExecutor({ clock, command, warm, log, env }: Options): Executor {
@@ -106,6 +108,7 @@ export function createLocalExecutor({ clock, command, warm, log, env }: Options)
       let socket: Socket | undefined;
       let ready = false;
       let over = false;
+      let pause = reconnectFirst;
       let cancelTimer = () => {};
 
       const write = (command: Command) => socket?.write(`${JSON.stringify({ ...command, nonce: runner.nonce })}\n`);
@@ -116,7 +119,10 @@ export function createLocalExecutor({ clock, command, warm, log, env }: Options)
         if (!isAlive(runner)) {
           over = true;
           setImmediate(gone);
-        } else cancelTimer = clock.timer(reconnectAfter, open);
+        } else {
+          cancelTimer = clock.timer(pause, open);
+          pause = Math.min(reconnectMost, pause * 1.5);
+        }
       };
       const open = () => {
         let address: ReturnType<typeof socketAddress>;
@@ -130,6 +136,7 @@ export function createLocalExecutor({ clock, command, warm, log, env }: Options)
         socket.on('connect', () => {
           address.release();
           ready = true;
+          pause = reconnectFirst;
           for (const command of unsent.splice(0)) write(command);
           grown();
         });

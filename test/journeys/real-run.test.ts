@@ -10,6 +10,8 @@ import { startFakeModel } from '../kit/fake-model.ts';
 import { harnessConfig } from '../kit/harness-config.ts';
 
 const scripts = [
+  // First, as an agent that cannot resume is told the earlier words in the same prompt.
+  { when: 'AGAIN', steps: [{ text: 'I remember HELLO.' }] },
   {
     when: 'HELLO',
     steps: [
@@ -20,7 +22,6 @@ const scripts = [
       { text: 'Done: hello.txt is written.' },
     ],
   },
-  { when: 'AGAIN', steps: [{ text: 'I remember HELLO.' }] },
 ];
 
 for (const agent of realAgents.filter(({ id }) => id === 'gemini' || id === 'opencode'))
@@ -83,9 +84,12 @@ for (const agent of realAgents.filter(({ id }) => id === 'gemini' || id === 'ope
         expect(result.text).toContain('hello.txt is written');
         expect(result.usage.input_tokens).toBeGreaterThan(0);
 
-        const next = await home.cli(['run', '-c', '--model', agent.model, '--sandbox', 'none', 'AGAIN please'], {
-          cwd,
-        });
+        const next = await home.cli(
+          ['run', '-c', '--model', agent.model, '--sandbox', 'none', '--on-input', 'fail', 'AGAIN please'],
+          {
+            cwd,
+          },
+        );
         expect(next).toMatchObject({ code: 0, stdout: 'I remember HELLO.\n' });
         // Whether it resumed its own conversation or was told what had been said: the model saw both prompts.
         const asked = JSON.stringify(

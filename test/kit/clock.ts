@@ -21,6 +21,7 @@ export function createTestClock(start = Date.parse('2026-01-02T03:04:05.678Z')):
     },
     random: randomBytes,
     id: () => v7(),
+    requestId: () => v7(),
     advance(ms) {
       const end = now + ms;
       for (;;) {

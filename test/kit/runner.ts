@@ -61,6 +61,7 @@ export class Place implements AsyncDisposable {
         auth_method: null,
         modes: {},
         reports_cost: true,
+        capabilities: { resume: true, input: true, mcp: false, usage: true, cost: true, models: true, sandbox: false },
       },
       model: null,
       prompt,

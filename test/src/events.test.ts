@@ -66,12 +66,12 @@ test('events of a run are numbered from 1 without a gap, however they come in, a
           expect(data.map((event) => event.data.text)).toEqual(expected[index]);
           expect(data.every((event) => event.id === String(event.sequence) && event.run_id === run.id)).toBe(true);
           const block = events.block(run.key, 0, 1000);
-          const sent = block ? await read(block.text) : [];
+          const sent = block ? await read(block.bytes.toString()) : [];
           expect(sent.map((event) => JSON.parse(event.data))).toEqual(data);
           expect(sent.map(({ id, event }) => ({ id, event }))).toEqual(
             data.map(({ id, type }) => ({ id, event: type })),
           );
-          expect(block?.text ?? '').toBe(sent.map(encode).join(''));
+          expect(block?.bytes.toString() ?? '').toBe(sent.map(encode).join(''));
         }
       },
     ),
@@ -100,13 +100,13 @@ test('an event has its nine fields, whatever its text holds', () => {
 test('blocks from any cursor join to the same stream', async () => {
   const run = newRun(1);
   append(run, [...Array.from({ length: 40 }, (_, index) => say(String(index))), last()]);
-  const whole = await read(events.block(run.key, 0, 1000)!.text);
+  const whole = await read(events.block(run.key, 0, 1000)!.bytes.toString());
   fc.assert(
     fc.property(fc.integer({ min: 1, max: 50 }), fc.integer({ min: 0, max: 41 }), (limit, from) => {
       let text = '';
       let terminal = false;
       for (let cursor = from, block; (block = events.block(run.key, cursor, limit)); cursor = block.last) {
-        text += block.text;
+        text += block.bytes.toString();
         terminal = block.terminal;
         expect(block.last > cursor).toBe(true);
       }
