@@ -39,7 +39,7 @@ export class Hand {
   /** Has a task done. Throws TreeError, or what the system said. */
   do<Name extends keyof Tasks>(
     task: Name,
-    question: Parameters<Tasks[Name]>[0],
+    question: Parameters<Tasks[Name]> extends [] ? null : Parameters<Tasks[Name]>[0],
     transfer: readonly import('node:worker_threads').Transferable[] = [],
   ): Promise<Awaited<ReturnType<Tasks[Name]>>> {
     this.#last += 1;

@@ -88,7 +88,7 @@ const tasks = {
     return survey ? null : scan.scan.survey();
   },
 
-  walk: (_: null): Walked => current().scan.walk(),
+  walk: (): Walked => current().scan.walk(),
 
   read({ port }: { port: MessagePort | null }): void {
     try {
@@ -106,13 +106,13 @@ const tasks = {
     return one.listing.summary;
   },
 
-  publish(_: null): void {
+  publish(): void {
     const { scan: one, listing } = current();
     if (listing) one.publish(listing);
   },
 
   /** Ends a scan, whatever has become of it. */
-  end(_: null): { hashed: number; stored: number } {
+  end(): { hashed: number; stored: number } {
     if (!scan) return { hashed: 0, stored: 0 };
     const { done } = scan.scan;
     scan.scan[Symbol.dispose]();
@@ -302,7 +302,8 @@ async function receive(port: MessagePort): Promise<Found[]> {
   }
 }
 
-parentPort?.on('message', async ({ id, task, question }: Question) => {
+/** Does what it is asked and says what came of it. */
+const reply = async ({ id, task, question }: Question): Promise<void> => {
   let answer: Answer;
   try {
     const value: unknown = await (tasks[task] as (question: unknown) => unknown)(question);
@@ -321,4 +322,6 @@ parentPort?.on('message', async ({ id, task, question }: Question) => {
     };
   }
   parentPort!.postMessage(answer);
-});
+};
+
+parentPort?.on('message', (question: Question) => void reply(question));

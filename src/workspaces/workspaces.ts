@@ -214,6 +214,20 @@ export function createWorkspaces({ db, clock, operations, folder, forbidden, env
       if (store.release(id, holder) > 0) tx.after(changed);
     },
 
+    /** Takes the writer's place for a restore; false when somebody else has it or the workspace is not ready. */
+    beginRestore(tx: Tx, id: string, writer: Writer): boolean {
+      if (!store.claim(id, writer)) return false;
+      move(tx, store.find(id)!, 'restoring');
+      return true;
+    },
+
+    /** Ends a restore that this holder has begun: runs may start again. */
+    endRestore(tx: Tx, id: string, holder: string): void {
+      const workspace = store.find(id);
+      if (workspace?.status === 'restoring' && workspace.writer?.id === holder) move(tx, workspace, 'ready');
+      if (store.release(id, holder) > 0) tx.after(changed);
+    },
+
     /** The tree has changed; answers the new revision. */
     grow: (_tx: Tx, id: string): number => store.grow(id, iso(clock.now())),
 

@@ -160,6 +160,23 @@ describe('every reply is what its row says', () => {
     await call('writeFile', { query, headers: { ...key('three'), 'if-none-match': '*' } });
   });
 
+  test('checkpoints', async () => {
+    const { body: making } = await call('createCheckpoint', { body: { name: 'one', metadata: { a: 'b' } } });
+    ids.checkpoint_id = making.resource.id;
+    await scene.app.settle();
+    expect((await call('getCheckpoint')).body).toMatchObject({ status: 'verified', trigger: 'manual', name: 'one' });
+    expect((await call('listCheckpoints')).body.data).toHaveLength(1);
+    const { body: dry } = await call('restoreWorkspace', { body: { checkpoint_id: ids.checkpoint_id, dry_run: true } });
+    const { body: real } = await call('restoreWorkspace', { body: { checkpoint_id: ids.checkpoint_id, paths: null } });
+    await scene.app.settle();
+    const shown = async ({ id }: { id: string }) => (await call('getOperation', { operation_id: id })).body;
+    expect(await shown(dry)).toMatchObject({ status: 'succeeded', result: { added: [], changed: [], removed: [] } });
+    expect(await shown(real)).toMatchObject({ status: 'succeeded', result: { dry_run: false } });
+    const { body: made } = await call('listCheckpoints');
+    const other = made.data[0].id as string;
+    await call('deleteCheckpoint', { checkpoint_id: other });
+  });
+
   test('runs, sessions and inputs', async () => {
     const { body: accepted, headers } = await call('createRun', {
       body: {
