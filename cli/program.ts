@@ -375,4 +375,13 @@ function checkpointCommands(program: Command, does: Does): void {
     .argument('[paths...]', 'only these and what is below them, from the workspace’s root')
     .option('--dry-run', 'only say what would be done')
     .action(does(load, 'restore'));
+  at(program.command('undo'))
+    .description('make the files what they were before the latest run here, or before this run')
+    .argument('[run]')
+    .option('--dry-run', 'only say what would be done')
+    .action(does(load, 'undo'));
+  at(program.command('diff'))
+    .description('what the latest run here, or this run, changed in the files')
+    .argument('[run]')
+    .action(does(load, 'diff'));
 }

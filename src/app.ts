@@ -127,6 +127,7 @@ export function createApp({ home, config, clock, log, env, runner }: Needs) {
     workspaces,
     sessions,
     inputs,
+    checkpoints,
     executor,
     changed,
     folder: home.data,

@@ -240,6 +240,7 @@ describe('one owner for each outside tool: who wants another one, or to leave it
     'better-sqlite3': /^src\/base\/db\.ts$/,
     'close-with-grace': /^daemon\/main\.ts$/,
     commander: /^cli\//,
+    diff: /^src\/checkpoints\/comparing\.ts$/,
     'content-disposition': /^daemon\/bytes\.ts$/,
     'env-paths': /^src\/api\/home\.ts$/,
     'eventsource-parser': /^src\/api\/sse\.ts$/,

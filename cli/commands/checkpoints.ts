@@ -1,11 +1,11 @@
-import type { Client, ReplyOf } from '../../src/api/client.ts';
+import { type Client, failureOf, type ReplyOf } from '../../src/api/client.ts';
 import { confirmed } from '../ask.ts';
 import type { Context } from '../context.ts';
 import { exit, Stop } from '../exit.ts';
 import { idOf } from '../ids.ts';
 import { pageOf } from '../listing.ts';
 import { settled, workspaceHere } from '../place.ts';
-import { cleanLine } from '../text.ts';
+import { clean, cleanLine } from '../text.ts';
 import { ago, plural, shortId, size } from '../words.ts';
 
 type Checkpoint = ReplyOf<'getCheckpoint'>;
@@ -154,4 +154,49 @@ async function carryOut(
   if (out.isJson) return out.json(await client.call('getOperation', { path: { operation_id: done.id } }));
   const before = done.plan.before_restore_checkpoint_id;
   out.note(`Restored ${plural(count, 'path')}. To take it back: agentctl restore ${before}`);
+}
+
+/** The run that `text` names, or the latest of the workspace that has left the tree behind. */
+async function runOf(client: Client, where: Where, text?: string): Promise<ReplyOf<'getRun'>> {
+  if (text) return client.call('getRun', { path: { run_id: await idOf(client, 'run', text) } });
+  const workspace_id = await workspaceOf(client, where);
+  for await (const run of client.each('listRuns', { query: { workspace_id, limit: 10 } }))
+    if (run.started_at !== null) return run;
+  throw new Stop(exit.notFound, 'No run has worked here yet.', 'see `agentctl ps -a`, and name a run');
+}
+
+/** `agentctl undo [RUN]`. */
+export async function undo(context: Context, options: Where & { dryRun?: boolean }, text?: string): Promise<void> {
+  const client = await context.client();
+  const run = await runOf(client, options, text);
+  const checkpoint_id = run.checkpoint_ids.before;
+  if (checkpoint_id === null)
+    throw new Stop(
+      exit.conflict,
+      `The files were not kept before the run ${shortId(run.id)}.`,
+      '`agentctl checkpoints ls` lists what there is; then agentctl restore CHECKPOINT',
+    );
+  context.out.note(`Back to before ${shortId(run.id)}: ${cleanLine(run.prompt).slice(0, 60)}`);
+  const checkpoint = await client.call('getCheckpoint', { path: { checkpoint_id } });
+  await carryOut(context, client, checkpoint, null, options.dryRun ?? false);
+}
+
+/** `agentctl diff [RUN]`: bytes as they are into a pipe, coloured and cleaned on a terminal. */
+export async function diff(context: Context, options: Where, text?: string): Promise<void> {
+  const client = await context.client();
+  const { id } = await runOf(client, options, text);
+  const answer = await client.raw('GET', `/v1/runs/${id}/diff`);
+  if (answer.status !== 200) throw failureOf(answer);
+  const { out } = context;
+  if (answer.text === '') return out.note('No file was changed.');
+  if (!out.streams.stdout.isTTY) return void out.streams.stdout.write(answer.text);
+  for (const line of answer.text.trimEnd().split('\n')) out.print(paintLine(out, line));
+}
+
+function paintLine(out: Context['out'], line: string): string {
+  const shown = clean(line);
+  if (/^(diff |\+\+\+ |--- )/.test(line)) return out.paint('bold', shown, 'stdout');
+  if (line.startsWith('@@')) return out.paint('cyan', shown, 'stdout');
+  if (line.startsWith('+')) return out.paint('green', shown, 'stdout');
+  return line.startsWith('-') ? out.paint('red', shown, 'stdout') : shown;
 }

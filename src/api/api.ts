@@ -251,6 +251,13 @@ export const api = {
     status: 200,
     reply: RunResult,
   }),
+  getRunDiff: row('GET /v1/runs/{run_id}/diff', {
+    summary: 'Get what a run changed in the files as a unified diff',
+    scope: 'runs:read',
+    status: 200,
+    replyBytes: true,
+    replyType: 'text/x-diff',
+  }),
   listRunEvents: row('GET /v1/runs/{run_id}/events', {
     summary: 'Page through a run’s history, oldest first',
     scope: 'runs:read',

@@ -2,6 +2,7 @@ import type { Checkpoint, CheckpointCreate, CheckpointTrigger, RestoreRequest } 
 import type { Page } from '../api/common.ts';
 import { Fault } from '../api/error.ts';
 import type { Operation } from '../api/operations.ts';
+import type { Changes } from '../api/runs.ts';
 import type { Workspace } from '../api/workspaces.ts';
 import { type Clock, iso } from '../base/clock.ts';
 import type { Config } from '../base/config.ts';
@@ -10,6 +11,7 @@ import type { Db, Tx } from '../base/db.ts';
 import type { Logger } from '../base/log.ts';
 import { type Paging, toPage } from '../base/page.ts';
 import { type Operations, toResourceError } from '../operations/operations.ts';
+import { changesBetween, patchBetween } from './comparing.ts';
 import { createKeeping, type Kept } from './keeping.ts';
 import { faultOf } from './refusal.ts';
 import { createRestoring, type Places } from './restoring.ts';
@@ -77,7 +79,6 @@ export function createCheckpoints({ db, clock, log, config, operations, places, 
 
   /** Writes down a checkpoint whose tree has been kept. */
   const add = (
-    _tx: Tx,
     workspace: Workspace,
     trigger: CheckpointTrigger,
     kept: Kept,
@@ -86,6 +87,13 @@ export function createCheckpoints({ db, clock, log, config, operations, places, 
     const row = { ...begin(workspace, trigger, more), ...whole(kept) };
     store.add(row);
     return row.id;
+  };
+
+  /** The tree of a checkpoint that has one. */
+  const treeOf = ({ tree_hash, status }: CheckpointRow): string => {
+    if (tree_hash === null)
+      throw new Fault('invalid_state', `The checkpoint is ${status}.`, { details: { state: status } });
+    return tree_hash;
   };
 
   const restoring = createRestoring({ db, clock, log, operations, places, store, keeping, add });
@@ -160,6 +168,31 @@ export function createCheckpoints({ db, clock, log, config, operations, places, 
         throw new Fault('not_found', `This workspace has no checkpoint ${checkpoint.id}.`);
       return restoring.begin(tx, workspace, checkpoint, body);
     },
+
+    /** Stores a workspace's tree and reads it back, for a checkpoint that is added afterwards. Throws TreeError. */
+    keep: (workspace: Workspace): Promise<Kept> => keeping.keep(workspace),
+
+    /** Writes down the checkpoint of a run whose tree has been kept; answers its id. Call it in a transaction. */
+    add: (workspace: Workspace, trigger: CheckpointTrigger, kept: Kept, run_id: string): string =>
+      add(workspace, trigger, kept, { run_id }),
+
+    /** What has changed since a checkpoint in a tree that has been kept. */
+    changes(workspace: Workspace, before: string, { tree_hash }: Kept): Promise<Changes> {
+      const from = treeOf(find(workspace.organization_id, before));
+      return changesBetween(keeping.treesOf(workspace.project_id), from, tree_hash);
+    },
+
+    /** What differs between two checkpoints of a workspace, as a unified diff. Throws `not_found`. */
+    async patch(organization: string, before: string, after: string): Promise<string> {
+      const [from, to] = [find(organization, before), find(organization, after)];
+      const { project_id } = places.get(organization, to.workspace_id);
+      return patchBetween(keeping.treesOf(project_id), treeOf(from), treeOf(to)).catch((error: unknown) => {
+        throw faultOf(error);
+      });
+    },
+
+    /** Why a tree could not be kept, for a person; a defect of ours says nothing of its inside. */
+    explain: (error: unknown): string => toResourceError(faultOf(error)).message,
 
     purge: keeping.purge,
     close: keeping.close,

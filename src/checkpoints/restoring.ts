@@ -34,13 +34,7 @@ interface Needs {
   store: CheckpointStore;
   keeping: Keeping;
   /** Writes down a checkpoint whose tree has been kept; answers its id. */
-  add(
-    tx: Tx,
-    workspace: Workspace,
-    trigger: CheckpointTrigger,
-    kept: Kept,
-    more: { id: string; exclude: string[] },
-  ): string;
+  add(workspace: Workspace, trigger: CheckpointTrigger, kept: Kept, more: { id: string; exclude: string[] }): string;
 }
 
 /** All that a restore needs to know, also when its checkpoint is removed meanwhile. */
@@ -92,7 +86,7 @@ export function createRestoring({ db, clock, log, operations, places, store, kee
     const { before_id, exclude } = restore;
     if (!store.find(before_id!)) {
       const kept = await keeping.keep(workspace, exclude);
-      db.write((tx) => add(tx, workspace, 'before_restore', kept, { id: before_id!, exclude }));
+      db.write(() => add(workspace, 'before_restore', kept, { id: before_id!, exclude }));
     }
     crashPoint('restore', 'kept');
     const plan = await planOf(workspace, restore);

@@ -31,3 +31,6 @@ CREATE TABLE restores (
   -- All is in place; what was staged may be removed.
   applied      INTEGER NOT NULL DEFAULT 0
 ) STRICT, WITHOUT ROWID;
+
+-- Whether a run keeps the tree before it begins and after it has ended.
+ALTER TABLE runs ADD COLUMN checkpoint TEXT NOT NULL DEFAULT '{"before":true,"after":true}';

@@ -232,3 +232,146 @@ describe('restoring', () => {
     expect((await open.call('GET', `/v1/checkpoints/${checkpoint}`)).body.status).toBe('corrupt');
   });
 });
+
+describe('around a run', () => {
+  const run = async (prompt: string, more: object = {}) => {
+    const { run_id } = await createRun(open, { workspace_id: id, harness: 'shell', prompt, ...more });
+    return untilRun(open, run_id, ended);
+  };
+  const result = async (run_id: string) => (await open.call('GET', `/v1/runs/${run_id}/result`)).body;
+  const events = async (run_id: string) => (await open.call('GET', `/v1/runs/${run_id}/events?limit=1000`)).body.data;
+  const diff = (run_id: string) => open.call('GET', `/v1/runs/${run_id}/diff`);
+
+  test('the tree is kept before and after; the run says so, with the lines that changed, and its diff', async () => {
+    put('a.txt', 'one\ntwo\nthree\n');
+    put('gone.txt', 'x\n');
+    put('binary', '\0\0');
+    const { id: run_id, checkpoint_ids } = await run(
+      `sed -i s/two/2/ a.txt; rm gone.txt; echo new > new.txt; chmod +x new.txt; printf '\\0' > binary; ln -s a.txt link`,
+    );
+    expect(checkpoint_ids).toEqual({ before: expect.any(String), after: expect.any(String) });
+    const [after, before] = await list();
+    expect(before).toMatchObject({ id: checkpoint_ids.before, trigger: 'before_run', run_id, status: 'verified' });
+    expect(after).toMatchObject({ id: checkpoint_ids.after, trigger: 'after_run', run_id, parent_id: before.id });
+    const all = await events(run_id);
+    const made = all.filter(({ type }: { type: string }) => type === 'checkpoint.created');
+    expect(made.map(({ data }: { data: object }) => data)).toEqual([
+      { checkpoint_id: before.id, trigger: 'before_run' },
+      { checkpoint_id: after.id, trigger: 'after_run' },
+    ]);
+    expect(all.map(({ type }: { type: string }) => type).slice(0, 3)).toEqual([
+      'run.queued',
+      'checkpoint.created',
+      'run.started',
+    ]);
+    expect(all.at(-1).type).toBe('run.completed');
+    expect(await result(run_id)).toMatchObject({
+      checkpoint_ids,
+      changes: {
+        files: [
+          { path: 'a.txt', change: 'modified', additions: 1, deletions: 1 },
+          { path: 'binary', change: 'modified', additions: null, deletions: null },
+          { path: 'gone.txt', change: 'deleted', additions: 0, deletions: 1 },
+          { path: 'link', change: 'added', additions: 1, deletions: 0 },
+          { path: 'new.txt', change: 'added', additions: 1, deletions: 0 },
+        ],
+        additions: null,
+        deletions: null,
+      },
+    });
+    put('a.txt', 'something else later');
+    const { status, headers, text: patch } = await diff(run_id);
+    expect({ status, type: headers['content-type'] }).toEqual({ status: 200, type: 'text/x-diff; charset=utf-8' });
+    expect(patch).toBe(
+      [
+        'diff --git a/a.txt b/a.txt',
+        '--- a/a.txt',
+        '+++ b/a.txt',
+        '@@ -1,3 +1,3 @@',
+        ' one',
+        '-two',
+        '+2',
+        ' three',
+        'diff --git a/binary b/binary',
+        'Binary files a/binary and b/binary differ',
+        'diff --git a/gone.txt b/gone.txt',
+        'deleted file mode 100644',
+        '--- a/gone.txt',
+        '+++ /dev/null',
+        '@@ -1,1 +0,0 @@',
+        '-x',
+        'diff --git a/link b/link',
+        'new file mode 120000',
+        '--- /dev/null',
+        '+++ b/link',
+        '@@ -0,0 +1,1 @@',
+        '+a.txt',
+        '\\ No newline at end of file',
+        'diff --git a/new.txt b/new.txt',
+        'new file mode 100755',
+        '--- /dev/null',
+        '+++ b/new.txt',
+        '@@ -0,0 +1,1 @@',
+        '+new',
+        '',
+      ].join('\n'),
+    );
+  });
+
+  test('a run that is undone by its checkpoint leaves nothing behind', async () => {
+    put('keep.txt', 'good');
+    const { checkpoint_ids } = await run('rm -rf *; echo bad > bad.txt');
+    expect(names()).toEqual(['bad.txt']);
+    await restored(checkpoint_ids.before);
+    expect(names()).toEqual(['keep.txt']);
+    expect(text('keep.txt')).toBe('good');
+  });
+
+  test('each side can be left out; then there is no diff', async () => {
+    const none = await run('true', { checkpoint: { before: false, after: false } });
+    expect(none).toMatchObject({
+      status: 'completed',
+      checkpoint: { before: false, after: false },
+      checkpoint_ids: { before: null, after: null },
+    });
+    const half = await run('true', { checkpoint: { after: false } });
+    expect(half.checkpoint_ids).toEqual({ before: expect.any(String), after: null });
+    expect(code(await diff(half.id))).toEqual([409, 'invalid_state']);
+    expect(code(await diff(nowhere))).toEqual([404, 'not_found']);
+    const later = await run('true', { checkpoint: { before: false } });
+    expect(later.checkpoint_ids).toEqual({ before: null, after: expect.any(String) });
+  });
+
+  test('a tree that cannot be kept is said and fails nothing', async () => {
+    for (let n = 0; n < 201; n++) put(`many/${n}`);
+    const { id: run_id, status, checkpoint_ids } = await run('echo out');
+    expect({ status, checkpoint_ids }).toEqual({ status: 'completed', checkpoint_ids: { before: null, after: null } });
+    const logs = (await events(run_id)).filter(({ type }: { type: string }) => type === 'log');
+    expect(logs).toHaveLength(2);
+    expect(logs[0]).toMatchObject({
+      data: { level: 'warn', stream: 'daemon', text: expect.stringContaining('checkpoints.max_files') },
+    });
+  });
+
+  test('a cancelled and a lost run are kept, too', async () => {
+    const gate = createGate();
+    const { run_id } = await createRun(open, {
+      workspace_id: id,
+      harness: 'shell',
+      prompt: `echo x > x; ${gate.script}`,
+    });
+    await untilRun(open, run_id, ['running']);
+    await open.call('POST', `/v1/runs/${run_id}/cancel`, {});
+    const cancelled = await untilRun(open, run_id, ended);
+    expect(cancelled).toMatchObject({ status: 'cancelled', checkpoint_ids: { after: expect.any(String) } });
+    const lost = await createRun(open, { workspace_id: id, harness: 'shell', prompt: `echo y > y; ${gate.script}` });
+    await untilRun(open, lost.run_id, ['running']);
+    const identity = join(open.home.data, 'runs', lost.run_id, 'runner.json');
+    process.kill((JSON.parse(readFileSync(identity, 'utf8')) as { pid: number }).pid, 'SIGKILL');
+    expect(await untilRun(open, lost.run_id, ended)).toMatchObject({
+      error: { code: 'harness_lost' },
+      checkpoint_ids: { before: expect.any(String), after: expect.any(String) },
+    });
+    gate.remove();
+  });
+});

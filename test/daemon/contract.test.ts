@@ -239,6 +239,9 @@ describe('every reply is what its row says', () => {
       stop_reason: 'cancelled',
     });
     expect((await call('getRunResult')).body).toMatchObject({ final: true, status: 'cancelled' });
+    const { text: diff, headers: diffHeaders } = await call('getRunDiff');
+    expect(diffHeaders['content-type']).toBe('text/x-diff; charset=utf-8');
+    expect(diff).toBe('diff --git a/made b/made\nnew file mode 100644\n');
     expect((await call('getSession')).body.status).toBe('idle');
     const { body: page } = await call('listRunEvents');
     expect(page.data.map((event: { sequence: number }) => event.sequence)).toEqual(
@@ -313,7 +316,13 @@ describe('every reply is what its row says', () => {
       open.remove();
       expect(head).toMatchObject({ status: 200, bytes: 0 });
       expect(head!.headers['x-request-id']).toBeDefined();
-      const type = stream ? 'text/event-stream' : file ? 'application/octet-stream' : 'application/json';
+      const type = path.endsWith('/diff')
+        ? 'text/x-diff'
+        : stream
+          ? 'text/event-stream'
+          : file
+            ? 'application/octet-stream'
+            : 'application/json';
       expect(String(head!.headers['content-type']).split(';')[0]).toBe(type);
     },
   );
