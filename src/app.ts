@@ -10,7 +10,7 @@ import { createIdempotency } from './base/idempotency.ts';
 import type { Logger } from './base/log.ts';
 import { createPrivateUrls } from './base/private-url.ts';
 import { packageRoot } from './base/root.ts';
-import { createCheckpoints } from './checkpoints/checkpoints.ts';
+import { type Checkpoints, createCheckpoints } from './checkpoints/checkpoints.ts';
 import { createEvents } from './events/events.ts';
 import { createFiles } from './files/files.ts';
 import { createRegistry } from './harness/registry.ts';
@@ -66,6 +66,10 @@ export function createApp({ home, config, clock, log, env, runner }: Needs) {
     env,
     folder: home.data,
     forbidden: [home.data, home.state],
+    trees: {
+      assertUsable: (organization, checkpoint) => checkpoints.assertUsable(organization, checkpoint),
+      fork: (organization, checkpoint, into) => checkpoints.fork(organization, checkpoint, into),
+    },
     changed,
   });
   const projects = createProjects({
@@ -86,7 +90,7 @@ export function createApp({ home, config, clock, log, env, runner }: Needs) {
       workspaces.getUsable(workspace.organization_id, workspace.id);
     },
   };
-  const checkpoints = createCheckpoints({
+  const checkpoints: Checkpoints = createCheckpoints({
     db,
     clock,
     log,

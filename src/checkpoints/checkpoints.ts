@@ -191,6 +191,27 @@ export function createCheckpoints({ db, clock, log, config, operations, places, 
       });
     },
 
+    /** Throws `not_found`, or `invalid_state` unless the checkpoint is verified. */
+    assertUsable(organization: string, id: string): void {
+      const { status } = find(organization, id);
+      if (status !== 'verified')
+        throw new Fault('invalid_state', `The checkpoint is ${status}; only a verified one can be used.`, {
+          details: { state: status },
+        });
+    },
+
+    /** Writes a checkpoint's tree into a folder, which it makes. */
+    async fork(organization: string, id: string, into: string): Promise<void> {
+      const checkpoint = find(organization, id);
+      const { project_id } = places.get(organization, checkpoint.workspace_id);
+      await keeping
+        .treesOf(project_id)
+        .materialize(treeOf(checkpoint), into)
+        .catch((error: unknown) => {
+          throw faultOf(error);
+        });
+    },
+
     /** Why a tree could not be kept, for a person; a defect of ours says nothing of its inside. */
     explain: (error: unknown): string => toResourceError(faultOf(error)).message,
 

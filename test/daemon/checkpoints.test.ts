@@ -3,6 +3,7 @@ import {
   existsSync,
   lstatSync,
   mkdirSync,
+  mkdtempSync,
   readdirSync,
   readFileSync,
   readlinkSync,
@@ -10,6 +11,7 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { type Answer, openApp, type TestApp } from '../kit/app.ts';
@@ -373,5 +375,46 @@ describe('around a run', () => {
       checkpoint_ids: { before: expect.any(String), after: expect.any(String) },
     });
     gate.remove();
+  });
+});
+
+describe('new workspaces', () => {
+  test('one is forked from a checkpoint, and is its own from then on', async () => {
+    put('a.txt', 'old');
+    put('run.sh', '#!/bin/sh');
+    chmodSync(join(root, 'run.sh'), 0o755);
+    const { id: checkpoint_id } = await keep();
+    put('a.txt', 'new');
+    const fork = await createWorkspace(open, project, { source: { type: 'checkpoint', checkpoint_id } });
+    expect(fork).toMatchObject({ status: 'ready', base_checkpoint_id: checkpoint_id });
+    expect(readFileSync(join(fork.path, 'a.txt'), 'utf8')).toBe('old');
+    expect(lstatSync(join(fork.path, 'run.sh')).mode & 0o777).toBe(0o755);
+    writeFileSync(join(fork.path, 'a.txt'), 'mine');
+    expect(text('a.txt')).toBe('new');
+    await open.call('DELETE', `/v1/workspaces/${fork.id}?after_seconds=100`);
+    await open.app.settle();
+    await open.call('DELETE', `/v1/workspaces/${fork.id}/deletion`);
+    await open.app.settle();
+    expect(readFileSync(join(fork.path, 'a.txt'), 'utf8')).toBe('mine');
+    const source = { type: 'checkpoint', checkpoint_id: nowhere };
+    expect(code(await open.call('POST', `/v1/projects/${project}/workspaces`, { source }))).toEqual([404, 'not_found']);
+  });
+
+  test('one is a copy of a directory, which stays as it is', async () => {
+    const path = mkdtempSync(join(tmpdir(), 'agentctl-copied-'));
+    writeFileSync(join(path, 'a.txt'), 'one');
+    mkdirSync(join(path, '.git'));
+    symlinkSync('a.txt', join(path, 'link'));
+    const copy = await createWorkspace(open, project, { source: { type: 'directory', path, mode: 'copy' } });
+    expect(copy).toMatchObject({ status: 'ready' });
+    expect(copy.path).not.toBe(path);
+    writeFileSync(join(copy.path, 'a.txt'), 'two');
+    expect(readFileSync(join(path, 'a.txt'), 'utf8')).toBe('one');
+    expect(readlinkSync(join(copy.path, 'link'))).toBe('a.txt');
+    expect(existsSync(join(copy.path, '.git'))).toBe(true);
+    await open.call('DELETE', `/v1/workspaces/${copy.id}?after_seconds=0`);
+    await open.app.settle();
+    expect([existsSync(copy.path), existsSync(path)]).toEqual([false, true]);
+    rmSync(path, { recursive: true });
   });
 });
