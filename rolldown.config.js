@@ -12,7 +12,13 @@ const outside = [
 const { version } = JSON.parse(readFileSync('package.json', 'utf8'));
 
 export default {
-  input: { cli: 'cli/main.ts', daemon: 'daemon/main.ts', runner: 'src/runner/main.ts', client: 'src/api/client.ts' },
+  input: {
+    cli: 'cli/main.ts',
+    daemon: 'daemon/main.ts',
+    runner: 'src/runner/main.ts',
+    client: 'src/api/client.ts',
+    'trees-worker': 'src/trees/worker.ts',
+  },
   platform: 'node',
   external: outside.map((name) => new RegExp(`^${name}(/|$)`)),
   transform: {

@@ -3,7 +3,13 @@ import { exit, Stop } from './exit.ts';
 import { cleanLine } from './text.ts';
 
 /** What people may name on the command line. */
-export type Noun = 'run' | 'session' | 'project' | 'workspace' | 'input';
+export type Noun = 'run' | 'session' | 'project' | 'workspace' | 'input' | 'checkpoint';
+
+/** Where to look: checkpoints are listed by workspace. */
+interface Within {
+  project_id?: string | undefined;
+  workspace_id?: string | undefined;
+}
 
 interface Candidate {
   id: string;
@@ -18,15 +24,11 @@ const lists: Record<Noun, string> = {
   project: 'agentctl projects ls',
   workspace: 'agentctl workspaces ls',
   input: 'agentctl inbox',
+  checkpoint: 'agentctl checkpoints ls',
 };
 
 /** The full id of what `text` names: an id, a unique prefix of 4 characters or more, a name, or `@last` (the newest). */
-export async function idOf(
-  client: Client,
-  noun: Noun,
-  text: string,
-  within: { project_id?: string | undefined } = {},
-): Promise<string> {
+export async function idOf(client: Client, noun: Noun, text: string, within: Within = {}): Promise<string> {
   if (uuid.test(text)) return text.toLowerCase();
   const named: Candidate[] = [];
   const begun: Candidate[] = [];
@@ -59,12 +61,7 @@ export async function idOf(
   );
 }
 
-async function* candidates(
-  client: Client,
-  noun: Noun,
-  start: string,
-  within: { project_id?: string | undefined },
-): AsyncGenerator<Candidate> {
+async function* candidates(client: Client, noun: Noun, start: string, within: Within): AsyncGenerator<Candidate> {
   const query = { limit: start === '@last' ? 1 : 200 };
   switch (noun) {
     case 'run': {
@@ -89,6 +86,14 @@ async function* candidates(
       yield* found.sort((a, b) => (a.id < b.id ? 1 : -1));
       return;
     }
+    case 'checkpoint':
+      if (within.workspace_id)
+        for await (const { id, name } of client.each('listCheckpoints', {
+          path: { workspace_id: within.workspace_id },
+          query,
+        }))
+          yield { id, name };
+      return;
     case 'input':
       for await (const { id, title } of client.each('listInputRequests', { query })) yield { id, name: title };
   }

@@ -247,6 +247,7 @@ function tree(does: Does, process: Process): Command {
     .argument('<workspace>')
     .option('--after <time>', 'how long one may change one’s mind', seconds)
     .action(does(workspaces, 'remove'));
+  checkpointCommands(program, does);
   fileCommands(program.command('files').description('the files of a workspace'), does);
   const sessionsGroup = program.command('sessions').description('conversations that go on over several runs');
   listing(sessionsGroup.command('ls'))
@@ -349,4 +350,38 @@ function fileCommands(files: Command, does: Does): void {
     .description('edit a file in $EDITOR, and write it back if nobody else changed it')
     .argument('<path>')
     .action(does(load, 'edit'));
+}
+
+/** Trees as they were; without -w those of the workspace in the current directory. */
+function checkpointCommands(program: Command, does: Does): void {
+  const load = () => import('./commands/checkpoints.ts');
+  const at = (command: Command) => command.option('-w, --workspace <workspace>', 'not the one in this directory');
+  at(shown(program.command('checkpoint')))
+    .description('keep all files as they are now')
+    .option('-m, --message <name>', 'what to call it')
+    .action(does(load, 'create'));
+  const group = program.command('checkpoints').description('workspaces as they were');
+  at(listing(group.command('ls')))
+    .description('list checkpoints, newest first')
+    .action(does(load, 'ls'));
+  at(shown(group.command('show')))
+    .description('everything about a checkpoint')
+    .argument('<checkpoint>')
+    .action(does(load, 'show'));
+  at(group.command('rm')).description('remove a checkpoint').argument('<checkpoint>').action(does(load, 'remove'));
+  at(program.command('restore'))
+    .description('make the files what they were at a checkpoint; what is there is kept first')
+    .argument('<checkpoint>', 'its id, its name, or @last')
+    .argument('[paths...]', 'only these and what is below them, from the workspace’s root')
+    .option('--dry-run', 'only say what would be done')
+    .action(does(load, 'restore'));
+  at(program.command('undo'))
+    .description('make the files what they were before the latest run here, or before this run')
+    .argument('[run]')
+    .option('--dry-run', 'only say what would be done')
+    .action(does(load, 'undo'));
+  at(program.command('diff'))
+    .description('what the latest run here, or this run, changed in the files')
+    .argument('[run]')
+    .action(does(load, 'diff'));
 }

@@ -9,6 +9,7 @@ import { handleErrors, refuse } from './errors.ts';
 import { parseJson } from './json.ts';
 import { httpOptions } from './listen.ts';
 import { servePrivate } from './private.ts';
+import { checkpointRoutes } from './routes/checkpoints.ts';
 import { fileRoutes } from './routes/files.ts';
 import { operationRoutes } from './routes/operations.ts';
 import { projectRoutes } from './routes/projects.ts';
@@ -101,6 +102,7 @@ export async function createServer(app: App, loggerInstance?: FastifyBaseLogger)
     ...projectRoutes(app),
     ...workspaceRoutes(app),
     ...fileRoutes(app),
+    ...checkpointRoutes(app),
     ...sessionRoutes(app),
     ...runRoutes(app),
     ...operationRoutes(app),

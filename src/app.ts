@@ -10,6 +10,7 @@ import { createIdempotency } from './base/idempotency.ts';
 import type { Logger } from './base/log.ts';
 import { createPrivateUrls } from './base/private-url.ts';
 import { packageRoot } from './base/root.ts';
+import { type Checkpoints, createCheckpoints } from './checkpoints/checkpoints.ts';
 import { createEvents } from './events/events.ts';
 import { createFiles } from './files/files.ts';
 import { createRegistry } from './harness/registry.ts';
@@ -65,6 +66,10 @@ export function createApp({ home, config, clock, log, env, runner }: Needs) {
     env,
     folder: home.data,
     forbidden: [home.data, home.state],
+    trees: {
+      assertUsable: (organization, checkpoint) => checkpoints.assertUsable(organization, checkpoint),
+      fork: (organization, checkpoint, into) => checkpoints.fork(organization, checkpoint, into),
+    },
     changed,
   });
   const projects = createProjects({
@@ -75,7 +80,24 @@ export function createApp({ home, config, clock, log, env, runner }: Needs) {
     async purge(project) {
       await engine?.purge(project);
       await workspaces.purge(project);
+      await checkpoints.purge(project);
     },
+  });
+  const places = {
+    ...workspaces,
+    assertOpen(workspace: { organization_id: string; project_id: string; id: string }) {
+      projects.getActive(workspace.organization_id, workspace.project_id);
+      workspaces.getUsable(workspace.organization_id, workspace.id);
+    },
+  };
+  const checkpoints: Checkpoints = createCheckpoints({
+    db,
+    clock,
+    log,
+    config: config.checkpoints,
+    operations,
+    places,
+    folder: home.data,
   });
   const urls = createPrivateUrls({ secret: access.cursorSecret, clock });
   const files = createFiles({
@@ -85,13 +107,7 @@ export function createApp({ home, config, clock, log, env, runner }: Needs) {
     operations,
     idempotency,
     urls,
-    trees: {
-      ...workspaces,
-      assertOpen(workspace) {
-        projects.getActive(workspace.organization_id, workspace.project_id);
-        workspaces.getUsable(workspace.organization_id, workspace.id);
-      },
-    },
+    trees: places,
     folder: home.data,
     closed: [home.data, home.state, home.runtime],
   });
@@ -115,6 +131,7 @@ export function createApp({ home, config, clock, log, env, runner }: Needs) {
     workspaces,
     sessions,
     inputs,
+    checkpoints,
     executor,
     changed,
     folder: home.data,
@@ -134,6 +151,7 @@ export function createApp({ home, config, clock, log, env, runner }: Needs) {
     projects,
     workspaces,
     files,
+    checkpoints,
     sessions,
     inputs,
     runs,
@@ -156,6 +174,7 @@ export function createApp({ home, config, clock, log, env, runner }: Needs) {
       supervisor.close();
       await Promise.all(loops.map((loop) => loop.stop()));
       for (const work of [operations, engine]) await work.settle();
+      await checkpoints.close();
       db.close();
     },
   };

@@ -200,6 +200,8 @@ export function reduce(before: View, event: Event): View {
       const rest = { ...view, pending: view.pending.filter(({ id }) => id !== data.request_id) };
       return request ? add(rest, key, { kind: 'answered', request, status: data.status, by: data.answered_by }) : rest;
     }
+    case 'checkpoint.created':
+      return view;
     case 'retry.scheduled': {
       const text = `attempt ${data.attempt} of ${data.max_attempts} follows: ${data.reason}`;
       return add(view, key, { kind: 'note', level: 'warn', text });

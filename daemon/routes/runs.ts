@@ -12,6 +12,7 @@ type Routes =
   | 'cancelRun'
   | 'submitRunInput'
   | 'getRunResult'
+  | 'getRunDiff'
   | 'listRunEvents'
   | 'listInputRequests';
 
@@ -44,6 +45,12 @@ export const runRoutes = ({ runs, events, inputs, idempotency, supervisor }: App
   submitRunInput: ({ path, body }, { principal, tx }) =>
     runs.answer(tx, principal.organization_id, path.run_id, body, principal.id),
   getRunResult: ({ path }, { principal }) => runs.result(principal.organization_id, path.run_id),
+
+  async getRunDiff({ path }, { principal }) {
+    const body = Buffer.from(await runs.diff(principal.organization_id, path.run_id));
+    const headers = { 'content-type': 'text/x-diff; charset=utf-8', 'content-length': String(body.length) };
+    return { status: 200, headers, body };
+  },
 
   listRunEvents({ path, query }, { principal, paging }) {
     const run = runs.find(principal.organization_id, path.run_id);

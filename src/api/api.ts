@@ -1,4 +1,5 @@
 import { Type } from 'typebox';
+import { Checkpoint, CheckpointCreate, RestoreRequest } from './checkpoints.ts';
 import { page, paging } from './common.ts';
 import { type Endpoint, type Input, type Reply, row } from './endpoint.ts';
 import { EventList, EventSchema, EventStream } from './events.ts';
@@ -165,6 +166,40 @@ export const api = {
     reply: Transfer,
   }),
 
+  listCheckpoints: row('GET /v1/workspaces/{workspace_id}/checkpoints', {
+    summary: 'List the checkpoints of a workspace, newest first',
+    scope: 'files:read',
+    query: Paging,
+    status: 200,
+    reply: page(Checkpoint),
+  }),
+  createCheckpoint: row('POST /v1/workspaces/{workspace_id}/checkpoints', {
+    summary: 'Keep the whole tree as it is now',
+    scope: 'files:write',
+    body: CheckpointCreate,
+    status: 202,
+    reply: Operation,
+  }),
+  getCheckpoint: row('GET /v1/checkpoints/{checkpoint_id}', {
+    summary: 'Get a checkpoint',
+    scope: 'files:read',
+    status: 200,
+    reply: Checkpoint,
+  }),
+  deleteCheckpoint: row('DELETE /v1/checkpoints/{checkpoint_id}', {
+    summary: 'Remove a checkpoint for good',
+    scope: 'files:write',
+    status: 202,
+    reply: Operation,
+  }),
+  restoreWorkspace: row('POST /v1/workspaces/{workspace_id}/restore', {
+    summary: 'Make the tree, or parts of it, what it was at a checkpoint',
+    scope: 'files:write',
+    body: RestoreRequest,
+    status: 202,
+    reply: Operation,
+  }),
+
   listSessions: row('GET /v1/sessions', {
     summary: 'List sessions, newest first',
     scope: 'runs:read',
@@ -215,6 +250,13 @@ export const api = {
     scope: 'runs:read',
     status: 200,
     reply: RunResult,
+  }),
+  getRunDiff: row('GET /v1/runs/{run_id}/diff', {
+    summary: 'Get what a run changed in the files as a unified diff',
+    scope: 'runs:read',
+    status: 200,
+    replyBytes: true,
+    replyType: 'text/x-diff',
   }),
   listRunEvents: row('GET /v1/runs/{run_id}/events', {
     summary: 'Page through a run’s history, oldest first',

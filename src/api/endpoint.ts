@@ -52,6 +52,8 @@ export interface Endpoint {
   stream?: true;
   /** The answer is raw bytes: application/octet-stream. */
   replyBytes?: true;
+  /** What these bytes are, where it is something else. */
+  replyType?: string;
   /** Other statuses of success, and what they mean. */
   also?: { [status: number]: string };
 }

@@ -1,4 +1,5 @@
 import { Type, type Static } from 'typebox';
+import type { CheckpointTrigger } from './checkpoints.ts';
 import { named, paging, type ResourceError, Time, Uuid } from './common.ts';
 import type { InputRequest } from './inputs.ts';
 import type { Isolation, RunStatus, StopReason } from './runs.ts';
@@ -54,6 +55,7 @@ export interface EventData {
   'limit.warning': { limit: 'cost' | 'time'; percent: number };
   'input.requested': InputRequest;
   'input.resolved': { request_id: string; status: InputRequest['status']; answered_by: string | null };
+  'checkpoint.created': { checkpoint_id: string; trigger: CheckpointTrigger };
   'retry.scheduled': { attempt: number; max_attempts: number; at: string; reason: string };
   log: { level: 'debug' | 'info' | 'warn' | 'error'; stream: 'stdout' | 'stderr' | 'daemon'; text: string };
   'run.completed': Ended;
@@ -80,6 +82,7 @@ export const eventTypes = [
   'limit.warning',
   'input.requested',
   'input.resolved',
+  'checkpoint.created',
   'retry.scheduled',
   'log',
   'run.completed',

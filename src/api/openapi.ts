@@ -110,8 +110,11 @@ function describe(operationId: string, endpoint: Endpoint, write: (schema: unkno
   const success: Json = { description: successes[status], headers: { 'X-Request-Id': { schema: { type: 'string' } } } };
   if (stream) success.content = { 'text/event-stream': { schema: { type: 'string' } } };
   else if (endpoint.replyBytes) {
-    success.content = raw;
-    success.headers = { ...(success.headers as Json), ETag: { schema: { type: 'string' } } };
+    if (endpoint.replyType) success.content = { [endpoint.replyType]: { schema: { type: 'string' } } };
+    else {
+      success.content = raw;
+      success.headers = { ...(success.headers as Json), ETag: { schema: { type: 'string' } } };
+    }
   } else if (reply) success.content = { 'application/json': { schema: write(reply) } };
   const needs = scope === null ? [] : [scope];
   return {

@@ -8,6 +8,9 @@ export const operationTypes = [
   'workspace.delete',
   'file.write',
   'file.delete',
+  'checkpoint.create',
+  'checkpoint.delete',
+  'workspace.restore',
 ] as const;
 export type OperationType = (typeof operationTypes)[number];
 

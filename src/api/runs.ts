@@ -89,6 +89,15 @@ export const RunCreate = input('RunCreate', {
   on_input: Type.Optional(OnInput),
   input_timeout_seconds: Type.Optional(Type.Integer({ minimum: 1, maximum: 604_800, default: 86_400 })),
   sandbox: Type.Optional(Type.Enum(['auto', 'none', 'required'])),
+  checkpoint: Type.Optional(
+    Type.Object(
+      {
+        before: Type.Optional(Type.Boolean({ default: true })),
+        after: Type.Optional(Type.Boolean({ default: true })),
+      },
+      { additionalProperties: false, description: 'Whether the tree is kept before the run and after it.' },
+    ),
+  ),
   on_busy: Type.Optional(Type.Enum(['queue', 'reject'])),
   metadata: Type.Optional(Metadata),
 });
@@ -127,6 +136,7 @@ export const Run = named(
     on_input: OnInput,
     input_timeout_seconds: Type.Integer(),
     sandbox: Type.Enum(['auto', 'none', 'required']),
+    checkpoint: Type.Object({ before: Type.Boolean(), after: Type.Boolean() }, { additionalProperties: false }),
     metadata: Metadata,
     status: Type.Enum([...runStatuses]),
     stop_reason: nullable(Type.Enum([...stopReasons])),

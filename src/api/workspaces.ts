@@ -7,10 +7,11 @@ export const WorkspaceSource = Type.Union([
     {
       type: Type.Literal('directory'),
       path: Type.String({ minLength: 1, maxLength: 4096, pattern: '^/[^\\u0000]*$' }),
-      mode: Type.Enum(['in_place', 'worktree']),
+      mode: Type.Enum(['in_place', 'copy', 'worktree']),
     },
     { additionalProperties: false },
   ),
+  Type.Object({ type: Type.Literal('checkpoint'), checkpoint_id: Uuid }, { additionalProperties: false }),
 ]);
 export type WorkspaceSource = Static<typeof WorkspaceSource>;
 

@@ -75,6 +75,39 @@ export const ConfigSchema = Type.Object(
       },
       { additionalProperties: false, default: {} },
     ),
+    checkpoints: Type.Object(
+      {
+        exclude: Type.Array(Type.String({ minLength: 1 }), {
+          default: [
+            'node_modules',
+            '.venv',
+            '__pycache__',
+            '.pytest_cache',
+            '.mypy_cache',
+            '.ruff_cache',
+            '.tox',
+            '.gradle',
+            '.next',
+            '.nuxt',
+            '.turbo',
+            '.parcel-cache',
+          ],
+          description:
+            'Folders that can be built again: no checkpoint holds them and no restore touches them. Names, or paths from the workspace’s root when there is a slash in them.',
+        }),
+        max_files: Type.Integer({
+          minimum: 1,
+          default: 1_000_000,
+          description: 'A tree with more files and links is not kept.',
+        }),
+        max_megabytes: Type.Integer({
+          minimum: 1,
+          default: 10_240,
+          description: 'A larger tree is not kept.',
+        }),
+      },
+      { additionalProperties: false, default: {} },
+    ),
     log: Type.Object(
       {
         level: Type.Enum(['debug', 'info', 'warn', 'error'], { default: 'info' }),

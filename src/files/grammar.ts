@@ -3,6 +3,9 @@ import { Fault } from '../api/error.ts';
 /** Files of ours beside a target, while its new bytes are on their way to it. */
 export const ownPrefix = '.agentctl-tmp-';
 
+/** The folder of a restore on its way, at the root (src/trees). */
+const restorePrefix = '.agentctl-restore-';
+
 const maxBytes = 4096;
 
 /** Why a path cannot be, as the contract has it. */
@@ -34,7 +37,7 @@ export function segmentsOf(path: string): string[] {
  * NTFS ignores dots and spaces at the end and what follows a colon, takes a backslash for a separator, and knows `git~1`.
  */
 export function isReserved(name: string): boolean {
-  if (name.startsWith(ownPrefix)) return true;
+  if (name.startsWith(ownPrefix) || name.startsWith(restorePrefix)) return true;
   // Most names are told apart by this alone.
   if (!/[.~\u0080-\uffff]/.test(name)) return false;
   return name.split('\\').some((part) => {

@@ -39,6 +39,9 @@ const starts: Record<OperationType, Scope> = {
   'workspace.delete': 'projects:write',
   'file.write': 'files:write',
   'file.delete': 'files:write',
+  'checkpoint.create': 'files:write',
+  'checkpoint.delete': 'files:write',
+  'workspace.restore': 'files:write',
 };
 
 /** The 202s: a row is written with the request; a loop does the work afterwards. */

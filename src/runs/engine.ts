@@ -6,6 +6,7 @@ import type { Db } from '../base/db.ts';
 import type { Idempotency } from '../base/idempotency.ts';
 import type { Logger } from '../base/log.ts';
 import type { Events } from '../events/events.ts';
+import type { Checkpoints } from '../checkpoints/checkpoints.ts';
 import type { Registry } from '../harness/registry.ts';
 import type { Inputs } from '../inputs/inputs.ts';
 import type { Projects } from '../projects/projects.ts';
@@ -16,6 +17,7 @@ import type { Workspaces } from '../workspaces/workspaces.ts';
 import { createIngest } from './ingest.ts';
 import { createRetention } from './retention.ts';
 import { createRuns } from './runs.ts';
+import { createSnapshots } from './snapshots.ts';
 import { createStore } from './store.ts';
 import { createSupervisor, type Supervisor } from './supervisor.ts';
 
@@ -31,6 +33,7 @@ interface Needs {
   workspaces: Workspaces;
   sessions: Sessions;
   inputs: Inputs;
+  checkpoints: Checkpoints;
   executor: Executor;
   /** After a commit that may let something begin: a run, or an operation that waited for one. */
   changed(): void;
@@ -51,10 +54,12 @@ export function createEngine(needs: Needs) {
     store,
     tell: (...told) => supervisor?.tell(...told),
   });
+  const snapshots = createSnapshots({ ...needs, store, runs });
   const ingest = createIngest({
     ...needs,
     store,
     runs,
+    snapshots,
     folderOf,
     ended: (run) => supervisor?.ended(run),
     damaged: (run, error) => supervisor?.damaged(run, error),
@@ -64,6 +69,7 @@ export function createEngine(needs: Needs) {
     store,
     runs,
     ingest,
+    snapshots,
     folderOf,
     sessionFolderOf,
     sweep: async (run) => void (await endRun(tracesIn(folderOf(run), run), 0, clock)),

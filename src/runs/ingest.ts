@@ -10,6 +10,7 @@ import { type Frame, readSpool, SpoolDamaged } from '../runner/spool.ts';
 import type { Sessions } from '../sessions/sessions.ts';
 import type { Workspaces } from '../workspaces/workspaces.ts';
 import { mergeChanges, toChanges } from './changes.ts';
+import type { Snapshots } from './snapshots.ts';
 import type { Entry, Runs } from './runs.ts';
 import type { RunStore } from './store.ts';
 
@@ -22,6 +23,8 @@ interface Needs {
   workspaces: Workspaces;
   sessions: Sessions;
   inputs: Inputs;
+  /** Whether the tree is to be kept before the run may end, and keeping it. */
+  snapshots: Snapshots;
   /** The folder of a run. */
   folderOf(run: string): string;
   /** After the commit of a run's end. */
@@ -39,9 +42,12 @@ const perTurn = 524_288;
  * stored exactly once, whenever the daemon dies.
  */
 export function createIngest(needs: Needs) {
-  const { db, log, store, runs, workspaces, sessions, inputs, folderOf, ended, damaged } = needs;
+  const { db, log, store, runs, workspaces, sessions, inputs, snapshots, folderOf, ended, damaged } = needs;
   const grown = new Set<string>();
   let scheduled = false;
+  /** Runs that have said their last word, while their tree is kept; and those for which that has been tried. */
+  const holding = new Map<string, Promise<void>>();
+  const held = new Set<string>();
 
   const control = (tx: Tx, entry: Entry, record: ControlRecord): boolean => {
     const { row, fields } = entry;
@@ -110,7 +116,10 @@ export function createIngest(needs: Needs) {
       }
       case 'final': {
         const { status, stop_reason, error, usage, text, changes } = record;
-        Object.assign(fields, { usage, text: text ?? fields.text ?? row.text, changes: toChanges(changes) });
+        // The trees before and after say more than the run's own watch.
+        const { before, after } = row.checkpoint_ids;
+        const found = before !== null && after !== null ? row.changes : toChanges(changes);
+        Object.assign(fields, { usage, text: text ?? fields.text ?? row.text, changes: found });
         runs.end(tx, entry, { status, stop_reason, error });
         return true;
       }
@@ -124,10 +133,18 @@ export function createIngest(needs: Needs) {
     const entry = runs.open(row);
     for (const { kind, text, end } of frames) {
       if (end <= row.spool_offset) continue;
+      const record = kind === 'c' ? (JSON.parse(text) as ControlRecord) : undefined;
+      if (record?.record === 'final' && snapshots.wants(row, 'after') && !held.has(id)) {
+        tx.after(() => hold(id));
+        break;
+      }
       entry.fields.spool_offset = end;
-      if (kind === 'c') {
-        if (control(tx, entry, JSON.parse(text) as ControlRecord)) {
-          tx.after(() => ended(id));
+      if (record) {
+        if (control(tx, entry, record)) {
+          tx.after(() => {
+            held.delete(id);
+            ended(id);
+          });
           return true;
         }
         continue;
@@ -142,6 +159,21 @@ export function createIngest(needs: Needs) {
     return false;
   };
 
+  /** The run's last word waits until its tree has been kept: nothing may come after it. */
+  const hold = (id: string): void => {
+    if (holding.has(id)) return;
+    const kept = snapshots
+      .keep(id, 'after')
+      .catch((error: unknown) => log.error({ run: id, err: error }, 'The tree after a run could not be kept.'))
+      .finally(() => {
+        held.add(id);
+        holding.delete(id);
+        grown.add(id);
+        schedule();
+      });
+    holding.set(id, kept);
+  };
+
   /** Reads once of every spool that has grown; what is left is done in the next turn. */
   const turn = (): void => {
     scheduled = false;
@@ -150,6 +182,7 @@ export function createIngest(needs: Needs) {
     for (const id of grown) {
       if (budget <= 0) break;
       grown.delete(id);
+      if (holding.has(id)) continue;
       const row = store.find(id);
       if (!row || isTerminal(row.status)) continue;
       try {
@@ -197,9 +230,10 @@ export function createIngest(needs: Needs) {
       schedule();
     },
 
-    /** Stores all that a run has left, now. Throws what the store throws. */
-    drain(run: string): void {
+    /** Stores all that a run has left. Throws what the store throws. */
+    async drain(run: string): Promise<void> {
       for (;;) {
+        await holding.get(run);
         const row = store.find(run);
         if (!row || isTerminal(row.status)) return;
         const frames = readSpool(join(folderOf(run), runFiles.spool), row.spool_offset, perTurn);
@@ -208,7 +242,7 @@ export function createIngest(needs: Needs) {
       }
     },
 
-    idle: (): boolean => grown.size === 0 && !scheduled,
+    idle: (): boolean => grown.size === 0 && !scheduled && holding.size === 0,
   };
 }
 export type Ingest = ReturnType<typeof createIngest>;

@@ -23,6 +23,7 @@ import { type Paging, toPage } from '../base/page.ts';
 import type { Events } from '../events/events.ts';
 import type { Registry } from '../harness/registry.ts';
 import type { Inputs } from '../inputs/inputs.ts';
+import type { Checkpoints } from '../checkpoints/checkpoints.ts';
 import type { Projects } from '../projects/projects.ts';
 import type { Sessions } from '../sessions/sessions.ts';
 import type { Workspaces } from '../workspaces/workspaces.ts';
@@ -43,6 +44,7 @@ interface Needs {
   workspaces: Workspaces;
   sessions: Sessions;
   inputs: Inputs;
+  checkpoints: Checkpoints;
   /** After a commit: a run may be started, one that works must be told something, or somebody waited for an end. */
   changed(): void;
   tell(run: string, request: string, answer: InputAnswer): void;
@@ -60,7 +62,8 @@ const trimEvery = 100;
 
 /** Runs as resources: accepted, listed, stopped, answered. The supervisor and the ingest make them move. */
 export function createRuns(needs: Needs) {
-  const { clock, config, store, events, registry, projects, workspaces, sessions, inputs, changed, tell } = needs;
+  const { clock, config, store, events, registry, projects, workspaces, sessions, inputs, checkpoints, changed, tell } =
+    needs;
   const now = () => iso(clock.now());
 
   const find = (organization: string, id: string): RunRow => {
@@ -233,6 +236,7 @@ export function createRuns(needs: Needs) {
         on_input: body.on_input ?? 'ask',
         input_timeout_seconds: body.input_timeout_seconds ?? 86_400,
         sandbox,
+        checkpoint: { before: body.checkpoint?.before ?? true, after: body.checkpoint?.after ?? true },
         metadata: body.metadata ?? {},
         status: 'queued',
         stop_reason: null,
@@ -294,6 +298,21 @@ export function createRuns(needs: Needs) {
         tx.after(() => tell(id, request.id, answer));
       }
       return toRun(find(organization, id));
+    },
+
+    /** What a run changed as a unified diff. Throws `invalid_state` when the tree was not kept before and after it. */
+    async diff(organization: string, id: string): Promise<string> {
+      const { checkpoint_ids, status } = find(organization, id);
+      const { before, after } = checkpoint_ids;
+      if (before === null || after === null)
+        throw new Fault(
+          'invalid_state',
+          isTerminal(status)
+            ? 'There is no diff of this run: the files were not kept both before and after it.'
+            : 'This run has not ended; its diff is there when it has.',
+          { details: { state: status } },
+        );
+      return checkpoints.patch(organization, before, after);
     },
 
     /** What came of a run so far; complete when `final`. */

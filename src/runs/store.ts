@@ -19,7 +19,7 @@ export interface RunRow extends Omit<Run, 'run_id' | 'pending_input'> {
 }
 
 const read = reader<RunRow>({
-  json: ['limits', 'metadata', 'error', 'usage', 'isolation', 'checkpoint_ids', 'changes', 'runner'],
+  json: ['limits', 'metadata', 'error', 'usage', 'isolation', 'checkpoint_ids', 'changes', 'runner', 'checkpoint'],
 });
 const toRow = (row: object | undefined): RunRow | undefined => row && read(row as never);
 

@@ -18,6 +18,7 @@ import type { Sessions } from '../sessions/sessions.ts';
 import type { Workspaces } from '../workspaces/workspaces.ts';
 import type { Ingest } from './ingest.ts';
 import type { Runs } from './runs.ts';
+import type { Snapshots } from './snapshots.ts';
 import type { RunRow, RunStore } from './store.ts';
 
 interface Needs {
@@ -33,6 +34,7 @@ interface Needs {
   inputs: Inputs;
   executor: Executor;
   ingest: Ingest;
+  snapshots: Snapshots;
   folderOf(run: string): string;
   sessionFolderOf(session: string): string;
   /** Ends every process that a run left behind. */
@@ -48,10 +50,14 @@ const turnsOfTranscript = 20;
  * daemon started), passes on what they must be told, and ends those whose process has vanished.
  */
 export function createSupervisor(needs: Needs) {
-  const { db, clock, log, config, store, runs, registry, workspaces, sessions, inputs, executor, ingest } = needs;
+  const { db, clock, log, config, store, runs, registry, workspaces, sessions, inputs, executor, ingest, snapshots } =
+    needs;
   const { folderOf, sessionFolderOf, sweep } = needs;
   const links = new Map<string, { link: Link; told: Set<string> }>();
   const endings = new Set<Promise<void>>();
+  /** Waiting runs whose tree is being kept, and those for which that has been tried. */
+  const preparing = new Set<string>();
+  const prepared = new Set<string>();
   let draining = false;
 
   const fail = (row: RunRow, stop_reason: RunRow['stop_reason'], code: RunErrorCode, message: string, details = {}) =>
@@ -90,7 +96,7 @@ export function createSupervisor(needs: Needs) {
   /** The run's process has ended: what it left is stored, and if that is no end, the run is lost. */
   const gone = async (id: string): Promise<void> => {
     try {
-      ingest.drain(id);
+      await ingest.drain(id);
     } catch (error) {
       log.error({ run: id, err: error }, 'The last events of a run could not be stored yet.');
       clock.timer(1_000, () => keep(gone(id)));
@@ -111,6 +117,7 @@ export function createSupervisor(needs: Needs) {
     crashPoint('lost', 'found');
     await sweep(id);
     crashPoint('lost', 'swept');
+    await snapshots.keep(id, 'after');
     fail(
       row,
       'harness_lost',
@@ -144,7 +151,30 @@ export function createSupervisor(needs: Needs) {
     }
   };
 
+  /** Keeps the tree before the run begins; until it does, nobody else may write. */
+  const prepare = (id: string): void => {
+    const { workspace_id } = store.find(id)!;
+    const writer = { kind: 'run' as const, id, since: iso(clock.now()) };
+    const isOurs = workspaces.find(workspace_id)?.writer?.id === id;
+    if (!isOurs && !db.write((tx) => workspaces.claim(tx, workspace_id, writer))) return;
+    preparing.add(id);
+    keep(
+      snapshots.keep(id, 'before').finally(() => {
+        preparing.delete(id);
+        if (store.find(id)?.status === 'queued') prepared.add(id);
+        loop.wake();
+      }),
+    );
+  };
+
+  /** Whether the tree is still to be kept. Where the harness is missing there is nothing to keep it for. */
+  const mustPrepare = (id: string, path: string): boolean => {
+    const row = store.find(id)!;
+    return !prepared.has(id) && snapshots.wants(row, 'before') && registry.launch(row.harness, path) !== undefined;
+  };
+
   const start = (id: string): void => {
+    prepared.delete(id);
     const queued = store.find(id)!;
     const launch = registry.launch(queued.harness, workspaces.find(queued.workspace_id)!.path);
     if (!launch) {
@@ -166,7 +196,8 @@ export function createSupervisor(needs: Needs) {
       const current = store.find(id);
       const writer = { kind: 'run' as const, id, since: iso(clock.now()) };
       if (current?.status !== 'queued' || current.runner !== null) return undefined;
-      if (!workspaces.claim(tx, current.workspace_id, writer)) return undefined;
+      const isOurs = workspaces.find(current.workspace_id)?.writer?.id === id;
+      if (!isOurs && !workspaces.claim(tx, current.workspace_id, writer)) return undefined;
       store.update(id, {
         runner: { ...waiting.identity, nonce },
         attempt: current.attempt + 1,
@@ -253,9 +284,11 @@ export function createSupervisor(needs: Needs) {
             continue;
           }
           busy.add(workspace_id);
-          if (workspace.status !== 'ready' || workspace.writer !== null) continue;
-          start(id);
+          if (workspace.status !== 'ready' || (workspace.writer !== null && workspace.writer.id !== id)) continue;
           free -= 1;
+          if (preparing.has(id)) continue;
+          if (mustPrepare(id, workspace.path)) prepare(id);
+          else start(id);
         }
         const last = waiting.at(-1);
         if (!last || waiting.length < 100) break;

@@ -1,5 +1,5 @@
 import { constants, existsSync, mkdirSync } from 'node:fs';
-import { access, readdir, rename, rm, stat } from 'node:fs/promises';
+import { access, cp, lstat, readdir, rename, rm, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { Fault } from '../api/error.ts';
 import type { Workspace, WorkspaceGit } from '../api/workspaces.ts';
@@ -9,7 +9,11 @@ type Environment = Record<string, string | undefined>;
 const gitIn = async (folder: string, env: Environment) => (await import('./git.ts')).gitIn(folder, env);
 
 /** Makes a workspace's tree. May be repeated after a crash. Answers its git settings, if it has some. Throws Fault. */
-export async function provision(workspace: Workspace, env: Environment): Promise<WorkspaceGit | null> {
+export async function provision(
+  workspace: Workspace,
+  env: Environment,
+  fork: (checkpoint: string, folder: string) => Promise<void>,
+): Promise<WorkspaceGit | null> {
   const { source, path } = workspace;
   switch (source.type) {
     case 'empty':
@@ -17,10 +21,50 @@ export async function provision(workspace: Workspace, env: Environment): Promise
       return null;
     case 'directory':
       if (source.mode === 'worktree') return addWorktree(workspace, source.path, env);
+      if (source.mode === 'copy') {
+        await make(path, (folder) => copyTree(source.path, folder));
+        return null;
+      }
       await access(path, constants.R_OK | constants.W_OK | constants.X_OK).catch((cause: Error) => {
         throw new Fault('invalid_state', `The directory ${path} cannot be used: ${cause.message}`, { cause });
       });
       return null;
+    case 'checkpoint':
+      await make(path, (folder) => fork(source.checkpoint_id, folder));
+      return null;
+  }
+}
+
+/** Makes a tree beside its place and puts it there when it is whole; one that is there already stays as it is. */
+async function make(path: string, fill: (folder: string) => Promise<void>): Promise<void> {
+  if (existsSync(path)) return;
+  const folder = `${path}.new`;
+  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+  await rm(folder, { recursive: true, force: true });
+  try {
+    await fill(folder);
+    await rename(folder, path);
+  } catch (error) {
+    await rm(folder, { recursive: true, force: true });
+    throw error;
+  }
+}
+
+/** Copies files, folders and links, and nothing else; where the file system can, without copying the bytes. */
+async function copyTree(from: string, to: string): Promise<void> {
+  try {
+    await cp(from, to, {
+      recursive: true,
+      verbatimSymlinks: true,
+      preserveTimestamps: true,
+      mode: constants.COPYFILE_FICLONE,
+      filter: async (path) => {
+        const kind = await lstat(path);
+        return kind.isFile() || kind.isDirectory() || kind.isSymbolicLink();
+      },
+    });
+  } catch (cause) {
+    throw new Fault('invalid_state', `The directory ${from} cannot be copied: ${(cause as Error).message}`, { cause });
   }
 }
 
@@ -68,7 +112,7 @@ export async function unsaved(workspace: Workspace, env: Environment): Promise<R
   const { source, path } = workspace;
   if (source.type === 'directory' && source.mode === 'in_place') return { keeps_directory: true };
   if (!existsSync(path)) return { keeps_directory: false };
-  if (source.type === 'directory') {
+  if (source.type === 'directory' && source.mode === 'worktree') {
     const git = await gitIn(path, env);
     const changed = (await git.raw('status', '--porcelain', '-z')).split('\0').filter(Boolean);
     const unpushed = await git.raw('rev-list', '--count', 'HEAD', '--not', '--remotes');
@@ -88,6 +132,6 @@ export async function unprovision(workspace: Workspace, trash: string, env: Envi
     if (error.code !== 'ENOENT') throw error;
   });
   await rm(doomed, { recursive: true, force: true });
-  if (source.type === 'directory' && (await stat(source.path).catch(() => null)))
+  if (source.type === 'directory' && source.mode === 'worktree' && (await stat(source.path).catch(() => null)))
     await (await gitIn(source.path, env)).raw('worktree', 'prune').catch(() => '');
 }

@@ -23,12 +23,19 @@ interface Needs {
   forbidden: string[];
   /** The daemon's environment, for git's PATH and HOME. */
   env: Record<string, string | undefined>;
+  /** Trees of checkpoints, for forks. */
+  trees: {
+    /** Throws `not_found`, or `invalid_state` when the checkpoint cannot be used. */
+    assertUsable(organization: string, checkpoint: string): void;
+    /** Writes the checkpoint's tree into a folder, which it makes. */
+    fork(organization: string, checkpoint: string, folder: string): Promise<void>;
+  };
   /** After a commit that may let a waiting run begin, or makes it pointless. */
   changed(): void;
 }
 
 /** Workspaces: trees of files, each with one writer at a time. */
-export function createWorkspaces({ db, clock, operations, folder, forbidden, env, changed }: Needs) {
+export function createWorkspaces({ db, clock, operations, folder, forbidden, env, trees, changed }: Needs) {
   const store = createStore(db);
   const trash = join(folder, 'trash');
 
@@ -56,7 +63,8 @@ export function createWorkspaces({ db, clock, operations, folder, forbidden, env
     const workspace = store.find(workspace_id);
     if (workspace?.status !== 'provisioning') return { done: { workspace_id } };
     try {
-      const git = await provision(workspace, env);
+      const { organization_id } = workspace;
+      const git = await provision(workspace, env, (checkpoint, into) => trees.fork(organization_id, checkpoint, into));
       db.write((tx) => {
         const current = store.find(workspace_id);
         if (current?.status === 'provisioning') move(tx, current, 'ready', { git });
@@ -127,6 +135,7 @@ export function createWorkspaces({ db, clock, operations, folder, forbidden, env
       const id = clock.id();
       let source: WorkspaceSource = body.source ?? { type: 'empty' };
       let path = join(folder, 'workspaces', id);
+      if (source.type === 'checkpoint') trees.assertUsable(project.organization_id, source.checkpoint_id);
       if (source.type === 'directory') {
         const real = resolveDirectory(source.path);
         source = { ...source, path: real };
@@ -150,7 +159,7 @@ export function createWorkspaces({ db, clock, operations, folder, forbidden, env
         revision: 0,
         writer: null,
         git: null,
-        base_checkpoint_id: null,
+        base_checkpoint_id: source.type === 'checkpoint' ? source.checkpoint_id : null,
         delete_after: null,
         error: null,
         metadata: body.metadata ?? {},
@@ -211,6 +220,20 @@ export function createWorkspaces({ db, clock, operations, folder, forbidden, env
 
     /** Gives the writer's place back, if this holder has it. */
     release(tx: Tx, id: string, holder: string): void {
+      if (store.release(id, holder) > 0) tx.after(changed);
+    },
+
+    /** Takes the writer's place for a restore; false when somebody else has it or the workspace is not ready. */
+    beginRestore(tx: Tx, id: string, writer: Writer): boolean {
+      if (!store.claim(id, writer)) return false;
+      move(tx, store.find(id)!, 'restoring');
+      return true;
+    },
+
+    /** Ends a restore that this holder has begun: runs may start again. */
+    endRestore(tx: Tx, id: string, holder: string): void {
+      const workspace = store.find(id);
+      if (workspace?.status === 'restoring' && workspace.writer?.id === holder) move(tx, workspace, 'ready');
       if (store.release(id, holder) > 0) tx.after(changed);
     },
 

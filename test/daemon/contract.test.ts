@@ -160,6 +160,23 @@ describe('every reply is what its row says', () => {
     await call('writeFile', { query, headers: { ...key('three'), 'if-none-match': '*' } });
   });
 
+  test('checkpoints', async () => {
+    const { body: making } = await call('createCheckpoint', { body: { name: 'one', metadata: { a: 'b' } } });
+    ids.checkpoint_id = making.resource.id;
+    await scene.app.settle();
+    expect((await call('getCheckpoint')).body).toMatchObject({ status: 'verified', trigger: 'manual', name: 'one' });
+    expect((await call('listCheckpoints')).body.data).toHaveLength(1);
+    const { body: dry } = await call('restoreWorkspace', { body: { checkpoint_id: ids.checkpoint_id, dry_run: true } });
+    const { body: real } = await call('restoreWorkspace', { body: { checkpoint_id: ids.checkpoint_id, paths: null } });
+    await scene.app.settle();
+    const shown = async ({ id }: { id: string }) => (await call('getOperation', { operation_id: id })).body;
+    expect(await shown(dry)).toMatchObject({ status: 'succeeded', result: { added: [], changed: [], removed: [] } });
+    expect(await shown(real)).toMatchObject({ status: 'succeeded', result: { dry_run: false } });
+    const { body: made } = await call('listCheckpoints');
+    const other = made.data[0].id as string;
+    await call('deleteCheckpoint', { checkpoint_id: other });
+  });
+
   test('runs, sessions and inputs', async () => {
     const { body: accepted, headers } = await call('createRun', {
       body: {
@@ -222,6 +239,9 @@ describe('every reply is what its row says', () => {
       stop_reason: 'cancelled',
     });
     expect((await call('getRunResult')).body).toMatchObject({ final: true, status: 'cancelled' });
+    const { text: diff, headers: diffHeaders } = await call('getRunDiff');
+    expect(diffHeaders['content-type']).toBe('text/x-diff; charset=utf-8');
+    expect(diff).toBe('diff --git a/made b/made\nnew file mode 100644\n');
     expect((await call('getSession')).body.status).toBe('idle');
     const { body: page } = await call('listRunEvents');
     expect(page.data.map((event: { sequence: number }) => event.sequence)).toEqual(
@@ -296,7 +316,13 @@ describe('every reply is what its row says', () => {
       open.remove();
       expect(head).toMatchObject({ status: 200, bytes: 0 });
       expect(head!.headers['x-request-id']).toBeDefined();
-      const type = stream ? 'text/event-stream' : file ? 'application/octet-stream' : 'application/json';
+      const type = path.endsWith('/diff')
+        ? 'text/x-diff'
+        : stream
+          ? 'text/event-stream'
+          : file
+            ? 'application/octet-stream'
+            : 'application/json';
       expect(String(head!.headers['content-type']).split(';')[0]).toBe(type);
     },
   );

@@ -45,7 +45,7 @@ const hasEnded = ({ status }: { status: string }) =>
 
 test(
   `a daemon that dies at any of ${points.length} points is found whole by the next one`,
-  { timeout: 400_000 },
+  { timeout: 600_000 },
   async () => {
     const home = createHome(`[runs]\ngrace_seconds = 0.2\nwarm_runners = 0\n${harnessConfig('scripted', agent)}`);
     const restarts: number[] = [];
@@ -89,6 +89,13 @@ test(
       const announced = { path: 'a', size_bytes: 1, sha256: '0'.repeat(64) };
       const transfer = await insist('POST', `/v1/workspaces/${resource.id}/transfers`, announced);
       expect(transfer).toMatchObject({ status: 'pending', path: 'a' });
+
+      const { resource: made } = await insist('POST', `/v1/workspaces/${resource.id}/checkpoints`, {});
+      await follow('the checkpoint', `/v1/checkpoints/${made.id}`, ({ status }) => status === 'verified');
+      const restore = await insist('POST', `/v1/workspaces/${resource.id}/restore`, { checkpoint_id: made.id });
+      await follow('the restore', `/v1/operations/${restore.id}`, ({ status }) => status === 'succeeded');
+      await insist('DELETE', `/v1/checkpoints/${made.id}`);
+      await follow('its removal', `/v1/checkpoints/${made.id}`, ({ error }) => error?.code === 'not_found');
 
       const once = { workspace_id: resource.id, harness: 'shell', prompt: 'echo ran >> ran.txt; echo out' };
       const first = await insist('POST', '/v1/runs', once);

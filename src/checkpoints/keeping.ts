@@ -1,0 +1,68 @@
+import { mkdirSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Workspace } from '../api/workspaces.ts';
+import type { Config } from '../base/config.ts';
+import { openTrees, rest, type Trees } from '../trees/trees.ts';
+
+/** What a snapshot found, as a checkpoint has it. */
+export interface Kept {
+  tree_hash: string;
+  file_count: number;
+  size_bytes: number;
+  stored_bytes: number;
+}
+
+/** Where trees are kept: one store per project, and what is known of a workspace's files from the time before. */
+export function createKeeping({ folder, config }: { folder: string; config: Config['checkpoints'] }) {
+  const open = new Map<string, Trees>();
+  const caches = join(folder, 'tree-caches');
+  const storeOf = (project: string) => join(folder, 'trees', project);
+
+  const treesOf = (project: string): Trees => {
+    const known = open.get(project);
+    if (known) return known;
+    mkdirSync(caches, { recursive: true, mode: 0o700 });
+    mkdirSync(storeOf(project), { recursive: true, mode: 0o700 });
+    const trees = openTrees(storeOf(project));
+    open.set(project, trees);
+    return trees;
+  };
+
+  const cacheOf = ({ id }: Workspace): string => join(caches, id);
+
+  return {
+    treesOf,
+    cacheOf,
+
+    /** What is left out as things are configured now. */
+    exclude: config.exclude,
+
+    /** Stores the workspace's tree and reads it back. Throws TreeError. */
+    async keep(workspace: Workspace, exclude = config.exclude): Promise<Kept> {
+      const { tree_hash, file_count, size_bytes, stored_bytes } = await treesOf(workspace.project_id).snapshot(
+        workspace.path,
+        {
+          cache: cacheOf(workspace),
+          exclude,
+          limits: { max_files: config.max_files, max_bytes: config.max_megabytes * 1_048_576 },
+        },
+      );
+      return { tree_hash, file_count, size_bytes, stored_bytes };
+    },
+
+    /** Removes a project's store. May be repeated. */
+    async purge(project: string): Promise<void> {
+      await open.get(project)?.close();
+      open.delete(project);
+      await rm(storeOf(project), { recursive: true, force: true });
+    },
+
+    /** Waits for what goes on. */
+    async close(): Promise<void> {
+      await Promise.all([...open.values()].map((trees) => trees.close()));
+      await rest();
+    },
+  };
+}
+export type Keeping = ReturnType<typeof createKeeping>;

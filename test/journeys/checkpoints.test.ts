@@ -1,0 +1,166 @@
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { until } from '../kit/app.ts';
+import { createHome, type TestDaemon } from '../kit/daemon.ts';
+
+test('a run that breaks the files of a directory is looked at and undone, and the undoing is undone', async () => {
+  const home = createHome();
+  const cwd = join(home.folder, 'mine');
+  mkdirSync(join(cwd, 'src'), { recursive: true });
+  writeFileSync(join(cwd, 'src/good.txt'), 'good\n');
+  writeFileSync(join(cwd, 'untracked.bin'), Buffer.from([0, 1, 2]));
+  const look = () => readdirSync(cwd, { recursive: true, encoding: 'utf8' }).toSorted();
+  const before = look();
+  const cli = async (...args: string[]) => {
+    const { code, stdout, stderr } = await home.cli(args, { cwd });
+    expect({ args, code, stderr: code === 0 ? '' : stderr }).toEqual({ args, code: 0, stderr: '' });
+    return stdout;
+  };
+  try {
+    await cli('run', '--harness', 'shell', 'rm -rf src untracked.bin; echo bad > bad.txt');
+    expect(look()).toEqual(['bad.txt']);
+    expect(await cli('diff')).toContain('--- a/src/good.txt\n+++ /dev/null\n@@ -1,1 +0,0 @@\n-good\n');
+    expect(await cli('undo', '--dry-run')).toBe('- bad.txt\n+ src\n+ src/good.txt\n+ untracked.bin\n');
+    expect(look()).toEqual(['bad.txt']);
+    await cli('undo', '-y');
+    expect(look()).toEqual(before);
+    expect(readFileSync(join(cwd, 'src/good.txt'), 'utf8')).toBe('good\n');
+    const [newest] = (await cli('checkpoints', 'ls', '-q')).split('\n');
+    await cli('restore', newest!, '-y');
+    expect(look()).toEqual(['bad.txt']);
+
+    expect(JSON.parse(await cli('checkpoint', '-m', 'here', '--json'))).toMatchObject({
+      name: 'here',
+      trigger: 'manual',
+    });
+    writeFileSync(join(cwd, 'bad.txt'), 'worse');
+    writeFileSync(join(cwd, 'more.txt'), 'more');
+    await cli('restore', 'here', './bad.txt', '-y');
+    expect([readFileSync(join(cwd, 'bad.txt'), 'utf8'), look()]).toEqual(['bad\n', ['bad.txt', 'more.txt']]);
+    expect(await cli('checkpoints', 'show', 'here')).toMatch(/^status +verified$/m);
+    await cli('checkpoints', 'rm', 'here', '-y');
+    expect((await home.cli(['checkpoints', 'show', 'here'], { cwd })).code).toBe(3);
+  } finally {
+    await home.cli(['down']);
+    home.remove();
+  }
+});
+
+/** Where a daemon is killed while it makes a checkpoint, restores, and keeps the trees around a run. */
+const points = [
+  ...['begin', 'running', 'worked'].map((moment) => `checkpoint.create:${moment}`),
+  'checkpoint:kept',
+  ...['begin', 'running', 'worked'].map((moment) => `workspace.restore:${moment}`),
+  ...['kept', 'staged', 'decided', 'applied', 'swept', 'ended'].map((moment) => `restore:${moment}`),
+  ...['begin', 'running', 'worked'].map((moment) => `checkpoint.delete:${moment}`),
+  ...['before_run', 'after_run'].flatMap((side) => [`run.${side}:kept`, `run.${side}:committed`]),
+];
+
+test(
+  `a daemon that dies at any of ${points.length} points leaves whole checkpoints and whole restores`,
+  { timeout: 240_000 },
+  async () => {
+    const home = createHome('[runs]\ngrace_seconds = 0.2\nwarm_runners = 0\n');
+    let daemon: TestDaemon | undefined;
+    let crashes = 0;
+    const insist = async (method: string, path: string, body?: unknown) => {
+      const key = `key-${Math.random()}`;
+      for (;;) {
+        try {
+          return await daemon!.call(method, path, body, method === 'GET' ? {} : { 'idempotency-key': key });
+        } catch {
+          await until('the crash', () => daemon!.process.signalCode !== null);
+          crashes += 1;
+          delete home.env.AGENTCTL_CRASH_AT;
+          daemon = await home.serve();
+        }
+      }
+    };
+    const done = async ({ id }: { id: string }) =>
+      until('the operation', async () => {
+        const operation = await insist('GET', `/v1/operations/${id}`);
+        return !['queued', 'running'].includes(operation.status) && operation;
+      });
+
+    /** One of everything; each step holds whether or not the daemon died in it. */
+    const everything = async () => {
+      const project = await insist('POST', '/v1/projects', { name: 'crash' });
+      const { resource } = await insist('POST', `/v1/projects/${project.id}/workspaces`, {});
+      const at = `/v1/workspaces/${resource.id}`;
+      const { path } = await until('the workspace', async () => {
+        const workspace = await insist('GET', at);
+        return workspace.status === 'ready' && workspace;
+      });
+      for (let n = 0; n < 20; n++) writeFileSync(join(path, `${n}.txt`), `old ${n}`);
+      mkdirSync(join(path, 'folder'));
+      writeFileSync(join(path, 'folder/in.txt'), 'old');
+      const look = () =>
+        readdirSync(path, { recursive: true, withFileTypes: true, encoding: 'utf8' })
+          .map((entry) => join(entry.parentPath, entry.name))
+          .toSorted()
+          .map((file) => [file, file.endsWith('.txt') ? readFileSync(file, 'utf8') : '']);
+      const old = look();
+
+      const made = await done(await insist('POST', `${at}/checkpoints`, { name: 'old' }));
+      expect(made).toMatchObject({ status: 'succeeded' });
+      const checkpoint = await insist('GET', `/v1/checkpoints/${made.resource.id}`);
+      expect(checkpoint).toMatchObject({ status: 'verified', file_count: 21 });
+
+      for (let n = 0; n < 10; n++) writeFileSync(join(path, `${n}.txt`), `new ${n}`);
+      for (let n = 15; n < 20; n++) rmSync(join(path, `${n}.txt`));
+      rmSync(join(path, 'folder'), { recursive: true });
+      writeFileSync(join(path, 'folder'), 'a file in its place');
+      const changed = look();
+      const { revision } = await insist('GET', at);
+      const back = await done(await insist('POST', `${at}/restore`, { checkpoint_id: checkpoint.id }));
+      expect(back).toMatchObject({ status: 'succeeded', result: { workspace_revision: revision + 1 } });
+      expect(look()).toEqual(old);
+      expect(await insist('GET', at)).toMatchObject({ status: 'ready', writer: null, revision: revision + 1 });
+      const { data } = await insist('GET', `${at}/checkpoints`);
+      expect(data.map(({ trigger }: { trigger: string }) => trigger)).toEqual(['before_restore', 'manual']);
+      await done(await insist('POST', `${at}/restore`, { checkpoint_id: data[0].id }));
+      expect(look()).toEqual(changed);
+      expect(await done(await insist('DELETE', `/v1/checkpoints/${checkpoint.id}`))).toMatchObject({
+        status: 'succeeded',
+      });
+
+      const { run_id } = await insist('POST', '/v1/runs', {
+        workspace_id: resource.id,
+        harness: 'shell',
+        prompt: 'echo ran >> ran.txt',
+      });
+      const run = await until('the end', async () => {
+        const seen = await insist('GET', `/v1/runs/${run_id}`);
+        return seen.finished_at !== null && seen;
+      });
+      expect(run).toMatchObject({
+        status: 'completed',
+        checkpoint_ids: { before: expect.any(String), after: expect.any(String) },
+      });
+      expect(await insist('GET', `/v1/runs/${run_id}/result`)).toMatchObject({
+        changes: { files: [{ path: 'ran.txt', change: 'added', additions: 1, deletions: 0 }] },
+      });
+      const { data: events } = await insist('GET', `/v1/runs/${run_id}/events?limit=1000`);
+      const types = events.map(({ type }: { type: string }) => type);
+      expect(types.filter((type: string) => type === 'checkpoint.created')).toHaveLength(2);
+      expect(types.at(-1)).toBe('run.completed');
+    };
+
+    const missed: string[] = [];
+    try {
+      for (const point of points) {
+        home.env.AGENTCTL_CRASH_AT = point;
+        const before = crashes;
+        daemon = await home.serve();
+        await everything();
+        if (crashes === before) missed.push(point);
+        await daemon.stop();
+      }
+    } finally {
+      daemon?.process.kill('SIGKILL');
+      home.remove();
+    }
+    expect(missed).toEqual([]);
+  },
+);
