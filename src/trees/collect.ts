@@ -34,10 +34,11 @@ export function collect(packs: Packs, store: string, keep: readonly string[], is
   const kept = new Set(keep.filter((tree) => existsSync(join(treesFolder(store), tree))));
   const bad = new Set<string>();
   const live = new Set(objectsOf(packs, [...kept], bad).keys());
-  const { plans, dead, bytes } = sort(packs, live);
+  const { chosen, doubles } = choose(packs);
+  const { plans, dead, bytes } = sort(chosen, live);
   if (bad.size > 0 || live.size > 0)
     throw new TreeError('damaged', 'A tree that is to be kept is damaged: nothing was removed.');
-  const garbage = findGarbage(packs);
+  const garbage = [...findGarbage(packs), ...doubles];
   const collected = {
     objects: dead.size,
     bytes: bytes + garbage.reduce((sum, path) => sum + (statSync(path, { throwIfNoEntry: false })?.size ?? 0), 0),
@@ -45,6 +46,7 @@ export function collect(packs: Packs, store: string, keep: readonly string[], is
   if (isDry) return collected;
 
   forgetTrees(store, kept);
+  for (const path of garbage) rmSync(path, { force: true });
   const areSmall = plans.filter(({ pack }) => packedSize(pack) < smallPack);
   const isDue = (plan: Plan) =>
     plan.liveBytes * 2 < plan.bytes ||
@@ -52,7 +54,6 @@ export function collect(packs: Packs, store: string, keep: readonly string[], is
     (areSmall.length > mostSmall && areSmall.includes(plan));
   repack(packs, plans.filter(isDue));
   for (const plan of plans) if (!isDue(plan) && plan.live.length < plan.pack.objects) shorten(packs, plan);
-  for (const path of garbage) rmSync(path, { force: true });
   syncFolder(packs.folder);
   packs.refresh();
   return collected;
@@ -60,13 +61,28 @@ export function collect(packs: Packs, store: string, keep: readonly string[], is
 
 const packedSize = ({ index }: Pack): number => index.offsets.at(-1)!;
 
+/**
+ * One index for each pack, by its file's name, and the paths of the others: a kill may leave the old and the new one, and then the
+ * old one, which names more, may be relied on by trees that came since.
+ */
+function choose(packs: Packs): { chosen: Map<string, Pack>; doubles: string[] } {
+  const byPath = new Map<string, [name: string, pack: Pack]>();
+  const doubles: string[] = [];
+  for (const [name, pack] of packs.all) {
+    const other = byPath.get(pack.path);
+    if (other) doubles.push(join(packs.folder, other[1].objects < pack.objects ? other[0] : name));
+    if (!other || other[1].objects < pack.objects) byPath.set(pack.path, [name, pack]);
+  }
+  return { chosen: new Map(byPath.values()), doubles };
+}
+
 /** What is live in each pack, each object in one pack alone. Takes from `live` what it finds. */
-function sort(packs: Packs, live: Set<string>): { plans: Plan[]; dead: Set<string>; bytes: number } {
+function sort(packs: Map<string, Pack>, live: Set<string>): { plans: Plan[]; dead: Set<string>; bytes: number } {
   const dead = new Set<string>();
   const found = new Set<string>();
   const plans: Plan[] = [];
   let bytes = 0;
-  for (const [name, pack] of [...packs.all].toSorted(([one], [other]) => (one < other ? -1 : 1))) {
+  for (const [name, pack] of [...packs].toSorted(([one], [other]) => (one < other ? -1 : 1))) {
     const plan: Plan = { name, pack, live: [], liveBytes: 0, bytes: pack.index.starts.at(-1)! };
     const ratio = plan.bytes === 0 ? 0 : packedSize(pack) / plan.bytes;
     for (let object = 0; object < pack.objects; object++) {

@@ -19,6 +19,12 @@ const retries = 3;
  * so that what comes later has another time and is seen, both while it is read and at the next snapshot.
  */
 const tick = 12;
+/**
+ * A system notes the time of a write before it copies the bytes, and a reader is not kept out: a write that takes long leaves no
+ * trace after. So what changed less than `hot` milliseconds before it was read is read once more, `later` milliseconds later.
+ */
+const hot = 100;
+const later = 20;
 
 export interface IntakeOptions {
   beneath: Beneath;
@@ -33,6 +39,7 @@ const ctime = 3;
 export class Intake {
   readonly #options: IntakeOptions;
   readonly #buffer = Buffer.allocUnsafeSlow(small + 1);
+  #hot: { found: Found; entry: number }[] = [];
   hashed = 0;
 
   constructor(options: IntakeOptions) {
@@ -54,7 +61,7 @@ export class Intake {
       const path = before + found.names[entry]!;
       try {
         if (found.kinds[entry] === kinds.link) found.targets.set(entry, readlinkSync(toOs(path), 'latin1'));
-        else this.#file(path, found, entry).copy(found.hashes, entry * 32);
+        else this.#file(path, found, entry, 0).copy(found.hashes, entry * 32);
       } catch (error) {
         if (codeOf(error) !== 'ENOENT') throw failure(error, below(found.path, found.names[entry]!), 'read');
         found.kinds[entry] = kinds.left;
@@ -64,11 +71,51 @@ export class Intake {
     }
   }
 
-  #file(path: Bytes, found: Found, entry: number): Buffer {
+  /** After all folders: reads once more what had only just changed. Throws TreeError `changed`. */
+  finish(): void {
+    for (let round = 0; this.#hot.length > 0; round++) {
+      const again = this.#hot;
+      this.#hot = [];
+      Atomics.wait(bell, 0, 0, later);
+      for (const { found, entry } of again) {
+        const path = this.#options.beneath.folder(found.path) + found.names[entry]!;
+        try {
+          if (this.#isStill(path, found, entry)) continue;
+          if (round === retries) throw keepsChanging(found, entry);
+          this.#file(path, found, entry, 1).copy(found.hashes, entry * 32);
+        } catch (error) {
+          throw failure(error, below(found.path, found.names[entry]!), 'read');
+        }
+      }
+    }
+  }
+
+  #isStill(path: Bytes, found: Found, entry: number): boolean {
+    const row = found.facts.slice(entry * facts, (entry + 1) * facts);
+    const descriptor = openSync(toOs(path), flags);
+    try {
+      const stat = fstatSync(descriptor);
+      if (Number.isNaN(row[ctime])) row[ctime] = stat.ctimeMs;
+      if (!isSame(stat, row)) return false;
+      const sum = createHash('sha256');
+      try {
+        for (const piece of this.#pieces(descriptor, row)) sum.update(piece);
+      } catch (error) {
+        if (error === changed) return false;
+        throw error;
+      }
+      return sum.digest().equals(found.hashes.subarray(entry * 32, entry * 32 + 32));
+    } finally {
+      closeSync(descriptor);
+    }
+  }
+
+  /** Reads a file; with `first` above 0 it is looked at anew before. */
+  #file(path: Bytes, found: Found, entry: number, first: number): Buffer {
     const row = found.facts.subarray(entry * facts, (entry + 1) * facts);
-    let isTrusted = waitForTick(row[ctime]!);
-    for (let attempt = 0; attempt <= retries; attempt++) {
-      const descriptor = openSync(toOs(path), constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+    let isTrusted = first > 0 || waitForTick(row[ctime]!);
+    for (let attempt = first; attempt <= retries; attempt++) {
+      const descriptor = openSync(toOs(path), flags);
       try {
         if (attempt > 0) {
           setFacts(row, 0, fstatSync(descriptor));
@@ -78,6 +125,7 @@ export class Intake {
         const digest = row[1]! <= small ? this.#whole(descriptor, row) : this.#streamed(descriptor, row);
         if (digest) {
           this.hashed += 1;
+          if (Math.abs(systemClock.now() - row[ctime]!) < hot) this.#hot.push({ found, entry });
           if (!isTrusted) row[ctime] = Number.NaN;
           return digest;
         }
@@ -85,8 +133,7 @@ export class Intake {
         closeSync(descriptor);
       }
     }
-    const name = toText(below(found.path, found.names[entry]!));
-    throw new TreeError('changed', `${name} keeps changing while it is read.`, { path: name });
+    throw keepsChanging(found, entry);
   }
 
   #whole(descriptor: number, row: Float64Array): Buffer | undefined {
@@ -133,6 +180,13 @@ export class Intake {
     }
     if (size !== row[1] || !isSame(fstatSync(descriptor), row)) throw changed;
   }
+}
+
+const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
+
+function keepsChanging(found: Found, entry: number): TreeError {
+  const name = toText(below(found.path, found.names[entry]!));
+  return new TreeError('changed', `${name} keeps changing while it is read.`, { path: name });
 }
 
 const changed = new Error('The file changed.');

@@ -74,13 +74,13 @@ export class Packer {
 
   /**
    * Stores an object that comes in pieces and whose hash is known only at the end. `isKnown` may then say that the store has it
-   * already; what was written is taken back, as it is when `pieces` throws. `shared`: it may share a block with others, as it is
-   * known to be new.
+   * already; what was written is taken back, as it is when `pieces` throws. `shared`: it may share a block with others; then
+   * nothing can be taken back, and a failure spoils the pack.
    */
   stream(pieces: Iterable<Buffer>, isKnown: (digest: Buffer) => boolean, shared = false): Buffer {
     this.#ready();
     if (!shared) this.#flush();
-    const before = { raw: this.#raw, offset: this.#offset, blocks: this.#checks.length };
+    const before = { raw: this.#raw, filled: this.#filled, offset: this.#offset, blocks: this.#checks.length };
     let kept = false;
     try {
       const sum = createHash('sha256');
@@ -92,7 +92,7 @@ export class Packer {
       }
       const digest = sum.digest();
       if (!isKnown(digest) && !this.has(digest)) {
-        this.#enter(digest, before.raw, length);
+        this.#enter(digest, before.raw + before.filled, length);
         kept = true;
       }
       return digest;

@@ -97,7 +97,9 @@ export class Scan {
         waiting: [],
         listing: this.#listing && bytes ? bytes : null,
         clean: new SharedArrayBuffer(folders),
-        isComplete: !order.keeps || (this.#listing !== undefined && existsSync(this.#marker(this.#listing))),
+        isComplete:
+          !order.keeps ||
+          (this.#listing !== undefined && packs.damaged.length === 0 && existsSync(this.#marker(this.#listing))),
       };
     }
     this.#walk = new Walk({
@@ -137,6 +139,7 @@ export class Scan {
   /** Reads what is unread in the folders that it found. With a port what was found goes to the first thread, and the pack is closed. */
   read(port: MessagePort | null): void {
     for (const found of this.#walk.found) this.#intake.read(found);
+    this.#intake.finish();
     if (!port) return;
     port.postMessage(this.#walk.found);
     port.close();

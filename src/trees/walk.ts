@@ -260,6 +260,7 @@ export function failure(error: unknown, path: Bytes, verb: string): unknown {
     case 'ENOENT':
     case 'ENOTDIR':
     case 'ELOOP':
+    case 'EINVAL':
     case 'ENXIO':
       return new TreeError('changed', `${at} became something else while it was read.`, {
         path: toText(path),

@@ -88,7 +88,7 @@ const tasks = {
     return survey ? null : scan.scan.survey();
   },
 
-  walk: (): Walked => current().scan.walk(),
+  walk: (_question: null): Walked => current().scan.walk(),
 
   read({ port }: { port: MessagePort | null }): void {
     try {
@@ -106,13 +106,13 @@ const tasks = {
     return one.listing.summary;
   },
 
-  publish(): void {
+  publish(_question: null): void {
     const { scan: one, listing } = current();
     if (listing) one.publish(listing);
   },
 
   /** Ends a scan, whatever has become of it. */
-  end(): { hashed: number; stored: number } {
+  end(_question: null): { hashed: number; stored: number } {
     if (!scan) return { hashed: 0, stored: 0 };
     const { done } = scan.scan;
     scan.scan[Symbol.dispose]();
@@ -302,26 +302,17 @@ async function receive(port: MessagePort): Promise<Found[]> {
   }
 }
 
-/** Does what it is asked and says what came of it. */
-const reply = async ({ id, task, question }: Question): Promise<void> => {
-  let answer: Answer;
+async function answer({ id, task, question }: Question): Promise<Answer> {
   try {
     const value: unknown = await (tasks[task] as (question: unknown) => unknown)(question);
-    answer = { id, value };
+    return { id, value };
   } catch (error) {
     const { reason, path, limit } = error instanceof TreeError ? error : { reason: null, path: null, limit: null };
-    answer = {
-      id,
-      error: {
-        reason,
-        message: error instanceof Error ? error.message : String(error),
-        path,
-        limit,
-        code: codeOf(error),
-      },
-    };
+    const message = error instanceof Error ? error.message : String(error);
+    return { id, error: { reason, message, path, limit, code: codeOf(error) } };
   }
-  parentPort!.postMessage(answer);
-};
+}
 
-parentPort?.on('message', (question: Question) => void reply(question));
+parentPort?.on('message', (question: Question) => {
+  void answer(question).then((one) => parentPort!.postMessage(one));
+});

@@ -116,6 +116,7 @@ describe('the live view in a real terminal', () => {
         terminal.screen().some((line) => line.startsWith('╭') && line.trimEnd().length === columns + 6) &&
         terminal.screen().filter((line) => line.startsWith('? needs you')).length === 1,
     );
+    expect(terminal.screen().length).toBe(rows + 1);
     terminal.write('q');
     await terminal.exited;
   });

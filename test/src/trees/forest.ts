@@ -163,6 +163,12 @@ export class Ground implements Disposable {
     return { cache: this.cache, exclude: this.exclude, limits: { max_files: 1_000_000, max_bytes: 1e12 } };
   }
 
+  /** What a child of a test is told. */
+  get places() {
+    const { root, store, cache, staging } = this;
+    return { root, store, cache, staging };
+  }
+
   snapshot = () => this.trees.snapshot(this.root, this.options);
 
   plan = (tree_hash: string, paths: string[] | null = null) =>

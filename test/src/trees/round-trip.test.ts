@@ -102,7 +102,7 @@ test('nested repositories, hostile attributes, sparse and 25 MiB files, empty fo
   closeSync(sparse);
   mkdirSync(join(ground.root, '.git'));
   writeFileSync(join(ground.root, '.git/HEAD'), 'ref: refs/heads/main\n');
-  execFileSync('mkfifo', [join(ground.root, 'pipe')]);
+  execFileSync('sh', ['-c', 'mkfifo "$0"', join(ground.root, 'pipe')]);
 
   const was = ground.look();
   const snapshot = await ground.snapshot();
