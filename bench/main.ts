@@ -16,6 +16,7 @@ const figures: Record<string, () => Promise<{ default: Figure }>> = {
   p4: () => import('./p4-start.ts'),
   p5: () => import('./p5-http.ts'),
   p6: () => import('./p6-depth.ts'),
+  p7: () => import('./p7-checkpoint.ts'),
   p8: () => import('./p8-cli.ts'),
   p9: () => import('./p9-memory.ts'),
   p10: () => import('./p10-cold.ts'),

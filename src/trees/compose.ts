@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import { TreeError } from './failure.ts';
 import { encodeFolder, kinds, type Node } from './folder-object.ts';
-import { columns, facts, folderCount, type Listing, number, text, width } from './listing.ts';
+import { columns, facts, folderCount, folderFacts, type Listing, number, text, width } from './listing.ts';
 import { below, type Bytes, toText } from './name.ts';
 import type { Found } from './walk.ts';
 
@@ -61,6 +61,7 @@ class Composer {
       summary: { tree_hash: '', file_count: 0, size_bytes: 0, skipped: options.skipped, key: options.key },
       folders: new Uint32Array(folders * width),
       folderHashes: Buffer.alloc(folders * 32),
+      folderFacts: new Float64Array(folders * folderFacts),
       facts: new Float64Array(entries * facts),
       kinds: new Uint8Array(entries),
       hashes: Buffer.alloc(entries * 32),
@@ -82,6 +83,7 @@ class Composer {
       summary,
       folders: made.folders.subarray(0, this.#folders * width),
       folderHashes: made.folderHashes.subarray(0, this.#folders * 32),
+      folderFacts: made.folderFacts.subarray(0, this.#folders * folderFacts),
       facts: made.facts.subarray(0, this.#entries * facts),
       kinds: made.kinds.subarray(0, this.#entries),
       hashes: made.hashes.subarray(0, this.#entries * 32),
@@ -142,6 +144,7 @@ class Composer {
     this.#text(row + columns.names, found.names.join('/'));
     this.#text(row + columns.links, links.join('\0'));
     digest.copy(made.folderHashes, folder * 32);
+    made.folderFacts.set(found.own, folder * folderFacts);
     made.facts.set(found.facts, this.#entries * facts);
     made.kinds.set(found.kinds, this.#entries);
     found.hashes.copy(made.hashes, this.#entries * 32);
@@ -170,6 +173,10 @@ class Composer {
       for (const column of [columns.path, columns.names, columns.links])
         made.folders[row + column]! += this.#texts - texts;
     }
+    made.folderFacts.set(
+      listing.folderFacts.subarray(first * folderFacts, (last + 1) * folderFacts),
+      this.#folders * folderFacts,
+    );
     listing.folderHashes.copy(made.folderHashes, this.#folders * 32, first * 32, (last + 1) * 32);
     made.facts.set(listing.facts.subarray(entries * facts, entriesEnd * facts), this.#entries * facts);
     made.kinds.set(listing.kinds.subarray(entries, entriesEnd), this.#entries);
@@ -194,8 +201,7 @@ export function foundAgain(listing: Listing, folder: number): Found {
     hashes: Buffer.from(listing.hashes.subarray(start * 32, (start + count) * 32)),
     targets: new Map(),
     unread: new Uint8Array(count),
-    inode: 0,
-    device: 0,
+    own: listing.folderFacts.slice(folder * folderFacts, (folder + 1) * folderFacts),
   };
   const links = text(listing, folder, 'links').split('\0');
   for (const [entry, kind] of found.kinds.entries())

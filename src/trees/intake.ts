@@ -8,17 +8,13 @@ import { facts } from './listing.ts';
 import { below, type Bytes, toOs, toText } from './name.ts';
 import type { Packer } from './packer.ts';
 import { type Packs, wordsOf } from './packs.ts';
+import { pause, waitForTick } from './tick.ts';
 import { failure, type Found, setFacts, shared } from './walk.ts';
 
 /** Files up to this size are read at once. */
 const small = 1_048_576;
 /** How often a file that changes while it is read is tried again. */
 const retries = 3;
-/**
- * Milliseconds within which a system may give two changes of a file one time. A file is not read sooner after its last change,
- * so that what comes later has another time and is seen, both while it is read and at the next snapshot.
- */
-const tick = 12;
 /**
  * A system notes the time of a write before it copies the bytes, and a reader is not kept out: a write that takes long leaves no
  * trace after. So what changed less than `hot` milliseconds before it was read is read once more, `later` milliseconds later.
@@ -50,7 +46,7 @@ export class Intake {
   read(found: Found): void {
     const { beneath, control } = this.#options;
     const stat = beneath.stat(found.path);
-    if (stat.ino !== found.inode || stat.dev !== found.device)
+    if (stat.ino !== found.own[2] || stat.dev !== found.own[3])
       throw new TreeError('changed', `${toText(found.path)} was replaced while it was read.`, {
         path: toText(found.path),
       });
@@ -76,7 +72,7 @@ export class Intake {
     for (let round = 0; this.#hot.length > 0; round++) {
       const again = this.#hot;
       this.#hot = [];
-      Atomics.wait(bell, 0, 0, later);
+      pause(later);
       for (const { found, entry } of again) {
         const path = this.#options.beneath.folder(found.path) + found.names[entry]!;
         try {
@@ -84,7 +80,7 @@ export class Intake {
           if (round === retries) throw keepsChanging(found, entry);
           this.#file(path, found, entry, 1).copy(found.hashes, entry * 32);
         } catch (error) {
-          throw failure(error, below(found.path, found.names[entry]!), 'read');
+          if (codeOf(error) !== 'ENOENT') throw failure(error, below(found.path, found.names[entry]!), 'read');
         }
       }
     }
@@ -95,6 +91,8 @@ export class Intake {
     const descriptor = openSync(toOs(path), flags);
     try {
       const stat = fstatSync(descriptor);
+      // Another file has taken its place: what was read was whole, and the next snapshot sees the new one.
+      if (stat.ino !== row[4] || stat.dev !== row[5]) return true;
       if (Number.isNaN(row[ctime])) row[ctime] = stat.ctimeMs;
       if (!isSame(stat, row)) return false;
       const sum = createHash('sha256');
@@ -195,18 +193,4 @@ const seen = new Float64Array(facts);
 function isSame(stat: Stats, row: Float64Array): boolean {
   setFacts(seen, 0, stat);
   return seen.every((fact, index) => fact === row[index]);
-}
-
-const bell = new Int32Array(new SharedArrayBuffer(4));
-
-/** Waits until a change would get a later time than this one; false when the file's time cannot be trusted for that. */
-function waitForTick(time: number): boolean {
-  const now = systemClock.now();
-  // Whole seconds: a file system that keeps no finer times. The future: a clock that was turned back.
-  if (time % 1000 === 0 && now - time < 2500) return false;
-  const left = time + tick - now;
-  if (left <= 0) return true;
-  if (left > 2 * tick) return false;
-  Atomics.wait(bell, 0, 0, left);
-  return true;
 }

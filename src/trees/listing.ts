@@ -4,6 +4,8 @@ import type { Bytes } from './name.ts';
 
 /** Numbers kept of each entry: mode with type, size, mtime, ctime (milliseconds), inode, device. All but the mode are 0 for folders. */
 export const facts = 6;
+/** Numbers kept of each folder for the next walk: mtime, ctime (NaN when it cannot be trusted), inode, device. */
+export const folderFacts = 4;
 /** Numbers kept of each folder. */
 export const columns = {
   first: 0,
@@ -40,6 +42,8 @@ export interface Listing {
   folders: Uint32Array;
   /** 32 bytes a folder: its object's hash. */
   folderHashes: Buffer;
+  /** `folderFacts` numbers a folder. */
+  folderFacts: Float64Array;
   /** `facts` numbers an entry. */
   facts: Float64Array;
   /** A kind an entry. */
@@ -78,6 +82,7 @@ export function save(path: string, listing: Listing): void {
   const parts = [
     head,
     Buffer.from(listing.facts.buffer, listing.facts.byteOffset, listing.facts.byteLength),
+    Buffer.from(listing.folderFacts.buffer, listing.folderFacts.byteOffset, listing.folderFacts.byteLength),
     Buffer.from(listing.folders.buffer, listing.folders.byteOffset, listing.folders.byteLength),
     listing.folderHashes,
     listing.hashes,
@@ -112,6 +117,9 @@ export function parse(shared: SharedArrayBuffer, key: string, checked = false): 
   if (!checked && crc32(bytes.subarray(12)) !== bytes.readUInt32LE(8)) return undefined;
   const [summarySize, folders, entries] = [bytes.readUInt32LE(12), bytes.readUInt32LE(16), bytes.readUInt32LE(20)];
   const textSize = bytes.readDoubleLE(24);
+  const size =
+    header + entries * (facts * 8 + 33) + folders * (folderFacts * 8 + width * 4 + 32) + textSize + summarySize;
+  if (size !== bytes.length) return undefined;
   let at = header;
   const take = (size: number) => {
     at += size;
@@ -119,6 +127,7 @@ export function parse(shared: SharedArrayBuffer, key: string, checked = false): 
   };
   const listing = {
     facts: new Float64Array(shared, take(entries * facts * 8).byteOffset, entries * facts),
+    folderFacts: new Float64Array(shared, take(folders * folderFacts * 8).byteOffset, folders * folderFacts),
     folders: new Uint32Array(shared, take(folders * width * 4).byteOffset, folders * width),
     folderHashes: take(folders * 32),
     hashes: take(entries * 32),

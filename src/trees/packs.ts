@@ -33,11 +33,11 @@ export class Packs {
 
   constructor(store: string) {
     this.folder = packsFolder(store);
-    mkdirSync(this.folder, { recursive: true, mode: 0o700 });
   }
 
-  /** Looks at what packs there are now. */
+  /** Looks at what packs there are now; makes the folder when it is missing. */
   refresh(): void {
+    mkdirSync(this.folder, { recursive: true, mode: 0o700 });
     const names = readdirSync(this.folder).filter((name) => indexName.test(name));
     const now = new Set(names);
     const gone = [...this.#packs.keys()].filter((name) => !now.has(name));

@@ -1,4 +1,4 @@
-import { closeSync, openSync, existsSync, mkdirSync } from 'node:fs';
+import { closeSync, openSync, existsSync, mkdirSync, statfsSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { MessagePort } from 'node:worker_threads';
 import { Beneath } from './beneath.ts';
@@ -7,10 +7,10 @@ import { Exclusions } from './exclusions.ts';
 import { TreeError } from './failure.ts';
 import { Intake } from './intake.ts';
 import { folderCount, type Listing, parse, readShared, save } from './listing.ts';
-import type { Bytes } from './name.ts';
+import { type Bytes, toOs } from './name.ts';
 import { Packer, syncFolder } from './packer.ts';
 import { type Packs, treesFolder, wordsOf } from './packs.ts';
-import { type Found, Walk } from './walk.ts';
+import { type Found, Walk, type Waiting } from './walk.ts';
 
 /** What a scan is to do, for each of its threads. */
 export interface ScanOrder {
@@ -29,7 +29,7 @@ export interface ScanOrder {
 /** What the first thread found out and the second one needs. */
 export interface Survey {
   /** Folders that are still to be walked, by whoever takes them. */
-  waiting: Bytes[];
+  waiting: Waiting[];
   listing: SharedArrayBuffer | null;
   clean: SharedArrayBuffer;
   /** The store has all that the listing names. */
@@ -110,6 +110,7 @@ export class Scan {
       clean: new Uint8Array(this.#survey.clean),
       isPresent: this.#survey.isComplete ? null : (words, at) => packs.find(words, at) !== undefined,
       control: this.#control,
+      trustedDevice: trustedDevice(order.root),
       maxFiles: order.maxFiles,
     });
     const store = order.keeps ? { packs, packer: this.#packer } : null;
@@ -136,18 +137,23 @@ export class Scan {
     return { files, bytes, skipped, unread, unreadBytes };
   }
 
-  /** Reads what is unread in the folders that it found. With a port what was found goes to the first thread, and the pack is closed. */
-  read(port: MessagePort | null): void {
-    for (const found of this.#walk.found) this.#intake.read(found);
+  /** The first thread: reads what is unread in the folders that it found, or in these. */
+  read(folders = this.#walk.found): void {
+    for (const found of folders) this.#intake.read(found);
     this.#intake.finish();
-    if (!port) return;
+  }
+
+  /** The second thread: gives what it found to the first one, read and in a closed pack when it is worth a pack. */
+  give(port: MessagePort, isRead: boolean): void {
+    if (isRead) this.read();
     port.postMessage(this.#walk.found);
     port.close();
     this.#packer.seal();
   }
 
   /** The first thread: puts its own and the others' folders together, and closes its pack. */
-  compose(others: Found[], skipped: number): Listing {
+  compose(others: Found[], areRead: boolean, skipped: number): Listing {
+    if (!areRead) this.read(others);
     const { clean } = this.#survey;
     const found = [...this.#walk.found, ...others];
     if (this.#listing && found.length === 0 && new Uint8Array(clean).every((one) => one === 1)) return this.#listing;
@@ -194,6 +200,14 @@ export class Scan {
     this.#packer.abandon();
     this.#beneath[Symbol.dispose]();
   }
+}
+
+/** File systems that change a folder's times with each entry that is made, removed or renamed: ext, btrfs, xfs, tmpfs, overlay, f2fs, zfs. */
+const trusted = new Set([0xef53, 0x9123683e, 0x58465342, 0x01021994, 0x794c7630, 0xf2f52010, 0x2fc12fc1]);
+
+function trustedDevice(root: Bytes): number {
+  if (process.platform !== 'linux' || !trusted.has(statfsSync(toOs(root)).type)) return -1;
+  return statSync(toOs(root)).dev;
 }
 
 function openRoot(root: Bytes): Beneath {

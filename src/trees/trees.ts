@@ -152,12 +152,14 @@ export function openTrees(folder: string, { workers = 2 }: { workers?: number } 
           if (sum('bytes') > order.maxBytes) throw tooManyBytes(order.maxBytes, sum('bytes'));
           const total = (known.total = sum('unread'));
           const { port1, port2 } = new MessageChannel();
-          const [mine, theirs] = second ? [port1, port2] : [null, null];
-          const reading = second?.do('read', { port: theirs }, [port2]);
+          const mine = second ? port1 : null;
+          // A pack of its own costs the second thread three syncs: for little the first one does it all.
+          const areRead = total > 200 || sum('unreadBytes') > 4_194_304;
+          const giving = second?.do('give', { port: port2, isRead: areRead }, [port2]);
           const composing = lead
-            .do('read', { port: null })
-            .then(() => lead.do('compose', { port: mine, skipped: sum('skipped') }, mine ? [mine] : []));
-          const [summary] = await all([composing, reading ?? Promise.resolve()], stop);
+            .do('read', null)
+            .then(() => lead.do('compose', { port: mine, areRead, skipped: sum('skipped') }, mine ? [mine] : []));
+          const [summary] = await all([composing, giving ?? Promise.resolve()], stop);
           port1.close();
           signal?.throwIfAborted();
           const { tree_hash, file_count, size_bytes } = summary as Awaited<typeof composing>;

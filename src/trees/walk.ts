@@ -1,10 +1,12 @@
 import { lstatSync, readdirSync, type Stats } from 'node:fs';
+import { systemClock } from '../base/clock.ts';
 import type { Beneath } from './beneath.ts';
 import type { Exclusions } from './exclusions.ts';
 import { codeOf, TreeError } from './failure.ts';
 import { type Kind, kinds } from './folder-object.ts';
-import { facts, folderCount, type Listing, number, text } from './listing.ts';
+import { facts, folderCount, folderFacts, type Listing, number, text } from './listing.ts';
 import { below, type Bytes, isAscii, toOs, toText } from './name.ts';
+import { isSettled } from './tick.ts';
 
 /** What two threads that walk one tree share: numbers in memory. */
 export const shared = { stop: 0, next: 1, files: 2, folders: 3, done: 4 } as const;
@@ -22,7 +24,15 @@ export interface Found {
   targets: Map<number, Bytes>;
   /** 1 for files and links whose content is not known. */
   unread: Uint8Array;
-  /** The folder's own inode and device when it was walked. */
+  /** The folder's own facts, from before it was walked. */
+  own: Float64Array;
+}
+
+/** A folder that is to be walked, and what it was like when its parent was. */
+export interface Waiting {
+  path: Bytes;
+  mtime: number;
+  ctime: number;
   inode: number;
   device: number;
 }
@@ -38,10 +48,14 @@ export interface WalkOptions {
   /** Whether the store has the object with this hash; null when it is sure to have all that the listing names. */
   isPresent: ((words: Uint32Array, at: number) => boolean) | null;
   control: Int32Array;
+  /** The device whose folders' times can be trusted to tell whether names changed; -1 for none. */
+  trustedDevice: number;
   maxFiles: number;
 }
 
 const fileType = 0o170000;
+/** So many folders may have other times and the same entries before their new times are worth writing down. */
+const mostStale = 64;
 const optional = { throwIfNoEntry: false } as const;
 /** A longer path is not given to the system whole. */
 const longest = 3500;
@@ -57,6 +71,7 @@ export class Walk {
   files = 0;
   bytes = 0;
   skipped = 0;
+  #stale = 0;
 
   constructor(options: WalkOptions) {
     this.#options = options;
@@ -70,8 +85,14 @@ export class Walk {
   }
 
   /** Walks from the root, broad first, until so many folders are waiting; answers these. */
-  expand(enough: number): Bytes[] {
-    const waiting = [''];
+  expand(enough: number): Waiting[] {
+    let stat: Stats;
+    try {
+      stat = lstatSync(toOs(`${this.#options.root}/.`));
+    } catch (error) {
+      throw failure(error, '', 'look at');
+    }
+    const waiting = [this.#waiting('', stat, systemClock.now())];
     for (let at = 0; at < waiting.length; at++) {
       if (waiting.length - at >= enough) return waiting.slice(at);
       this.#visit(waiting[at]!, waiting);
@@ -80,33 +101,54 @@ export class Walk {
   }
 
   /** Takes folders that nobody has taken yet and walks all that is below each. */
-  take(folders: readonly Bytes[]): void {
+  take(folders: readonly Waiting[]): void {
     const { control } = this.#options;
-    for (
-      let next = Atomics.add(control, shared.next, 1);
-      next < folders.length;
-      next = Atomics.add(control, shared.next, 1)
-    ) {
-      const waiting = [folders[next]!];
-      for (let folder = waiting.pop(); folder !== undefined; folder = waiting.pop()) this.#visit(folder, waiting);
+    for (;;) {
+      const folder = folders[Atomics.add(control, shared.next, 1)];
+      if (!folder) return;
+      const waiting = [folder];
+      for (let next = waiting.pop(); next; next = waiting.pop()) this.#visit(next, waiting);
     }
   }
 
-  #visit(path: Bytes, waiting: Bytes[]): void {
+  #waiting(path: Bytes, { mtimeMs, ctimeMs, ino, dev }: Stats, now: number): Waiting {
+    return { path, mtime: mtimeMs, ctime: isSettled(ctimeMs, now) ? ctimeMs : Number.NaN, inode: ino, device: dev };
+  }
+
+  #visit(folder: Waiting, waiting: Waiting[]): void {
+    const { path } = folder;
     const { root, beneath, listing, clean, control } = this.#options;
     if (Atomics.load(control, shared.stop) !== 0) throw new TreeError('stopped', 'This was stopped.');
     const whole = path === '' ? `${root}/` : `${root}/${path}/`;
     const before = whole.length > longest ? beneath.folder(path) : whole;
-    const all = this.#names(path, before);
+    const listed = listing ? (this.#listed.get(path) ?? -1) : -1;
+    const isUntouched = listed >= 0 && this.#isUntouched(listing!, listed, folder);
+    const all = isUntouched ? namesOf(listing!, listed) : this.#names(path, before);
     if (!all) return;
-    const count = this.#look(path, before, all);
+    const known = isUntouched ? all.length : -1;
+    const count = this.#look(path, before, all, waiting);
     const names = count === all.length ? all : all.slice(0, count);
     this.#count(count);
-    for (let entry = 0; entry < count; entry++)
-      if (this.#kinds[entry] === kinds.folder) waiting.push(below(path, names[entry]!));
-    const listed = this.#listed.get(path) ?? -1;
-    if (listing && listed >= 0 && this.#isAsListed(listing, listed, names)) clean[listed] = 1;
-    else this.#find(path, names, listed);
+    const isAsListed =
+      listed >= 0 && (known === count || hasNames(listing!, listed, names)) && this.#areKnown(listing!, listed, count);
+    if (isAsListed && !isUntouched) this.#stale += 1;
+    // When many folders have to be listed anew for their times alone, these are written down.
+    if (isAsListed && (isUntouched || this.#stale < mostStale)) clean[listed] = 1;
+    else this.#find(folder, names, listed);
+  }
+
+  /** Whether no entry of a folder was made, removed or renamed since it was listed, so that its names need not be read. */
+  #isUntouched(listing: Listing, listed: number, { mtime, ctime, inode, device }: Waiting): boolean {
+    const { trustedDevice } = this.#options;
+    const at = listed * folderFacts;
+    const own = listing.folderFacts;
+    return (
+      device === trustedDevice &&
+      own[at + 1] === ctime &&
+      own[at] === mtime &&
+      own[at + 2] === inode &&
+      own[at + 3] === device
+    );
   }
 
   #names(path: Bytes, before: Bytes): Bytes[] | undefined {
@@ -120,7 +162,7 @@ export class Walk {
   }
 
   /** Writes the facts of a folder's entries into the row and answers how many there still are; `names` is closed up. */
-  #look(path: Bytes, before: Bytes, names: Bytes[]): number {
+  #look(path: Bytes, before: Bytes, names: Bytes[], waiting: Waiting[]): number {
     const { exclusions } = this.#options;
     if (names.length > this.#kinds.length) {
       this.#row = new Float64Array(names.length * 2 * facts);
@@ -128,6 +170,7 @@ export class Walk {
     }
     const row = this.#row;
     const isPlain = isAscii(before) && isAscii(names.join(''));
+    const now = systemClock.now();
     let count = 0;
     for (const name of names) {
       let stat: Stats | undefined;
@@ -141,6 +184,7 @@ export class Walk {
       const isFolder = (stat.mode & fileType) === 0o040000;
       if ((isFolder || path === '') && exclusions.leavesOut(path, name, isFolder)) kind = kinds.left;
       else if (kind === kinds.left) this.skipped += 1;
+      else if (isFolder) waiting.push(this.#waiting(below(path, name), stat, now));
       setFacts(row, count * facts, stat, isFolder || kind === kinds.left);
       this.#kinds[count] = kind;
       names[count] = name;
@@ -166,9 +210,8 @@ export class Walk {
     if (seen > maxFiles) throw tooManyFiles(maxFiles, seen);
   }
 
-  #isAsListed(listing: Listing, folder: number, names: readonly Bytes[]): boolean {
-    const count = number(listing, folder, 'count');
-    if (count !== names.length || text(listing, folder, 'names') !== names.join('/')) return false;
+  /** Whether all entries of a folder have the facts that are listed. */
+  #areKnown(listing: Listing, folder: number, count: number): boolean {
     const start = number(listing, folder, 'entries');
     for (let entry = 0; entry < count; entry++) if (!this.#isKnown(listing, start + entry, entry)) return false;
     return true;
@@ -183,10 +226,9 @@ export class Walk {
     return isPresent === null || this.#kinds[entry] !== kinds.file || isPresent(this.#words, listed * 8);
   }
 
-  #find(path: Bytes, names: Bytes[], folder: number): void {
-    const { listing, root } = this.#options;
+  #find({ path, mtime, ctime, inode, device }: Waiting, names: Bytes[], folder: number): void {
+    const { listing } = this.#options;
     const count = names.length;
-    const stat = lstatSync(toOs(path === '' ? root : `${root}/${path}`), { throwIfNoEntry: false });
     const found: Found = {
       path,
       names,
@@ -195,15 +237,12 @@ export class Walk {
       hashes: Buffer.alloc(count * 32),
       targets: new Map(),
       unread: new Uint8Array(count),
-      inode: stat?.ino ?? 0,
-      device: stat?.dev ?? 0,
+      own: Float64Array.of(mtime, ctime, inode, device),
     };
     const before = new Map<Bytes, number>();
     if (listing && folder >= 0) {
       const start = number(listing, folder, 'entries');
-      if (number(listing, folder, 'count') > 0)
-        for (const [index, name] of text(listing, folder, 'names').split('/').entries())
-          before.set(name, start + index);
+      for (const [index, name] of namesOf(listing, folder).entries()) before.set(name, start + index);
     }
     for (let entry = 0; entry < count; entry++) {
       const kind = this.#kinds[entry];
@@ -217,6 +256,12 @@ export class Walk {
     this.found.push(found);
   }
 }
+
+const namesOf = (listing: Listing, folder: number): Bytes[] =>
+  number(listing, folder, 'count') === 0 ? [] : text(listing, folder, 'names').split('/');
+
+const hasNames = (listing: Listing, folder: number, names: readonly Bytes[]): boolean =>
+  number(listing, folder, 'count') === names.length && text(listing, folder, 'names') === names.join('/');
 
 function kindOf(mode: number): Kind {
   switch (mode & fileType) {

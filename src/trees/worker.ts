@@ -90,19 +90,24 @@ const tasks = {
 
   walk: (_question: null): Walked => current().scan.walk(),
 
-  read({ port }: { port: MessagePort | null }): void {
+  read(_question: null): void {
+    current().scan.read();
+  },
+
+  /** The second thread's part of reading; the port leads to the first. */
+  give({ port, isRead }: { port: MessagePort; isRead: boolean }): void {
     try {
-      current().scan.read(port);
+      current().scan.give(port, isRead);
     } finally {
-      port?.close();
+      port.close();
     }
   },
 
   /** Puts the listing together; what the second thread found comes by the port. */
-  async compose({ port, skipped }: { port: MessagePort | null; skipped: number }): Promise<Listing['summary']> {
-    const others = port ? await receive(port) : [];
+  async compose(given: { port: MessagePort | null; areRead: boolean; skipped: number }): Promise<Listing['summary']> {
+    const others = given.port ? await receive(given.port) : [];
     const one = current();
-    one.listing = one.scan.compose(others, skipped);
+    one.listing = one.scan.compose(others, given.areRead, given.skipped);
     return one.listing.summary;
   },
 

@@ -69,6 +69,26 @@ test('a change in the same tick as the snapshot is noticed', async () => {
   }
 });
 
+test('a name that comes, goes or changes in the same tick as the snapshot is noticed', async () => {
+  using ground = garden(40);
+  let last = (await ground.snapshot()).tree_hash;
+  const seen = new Set([last]);
+  for (let n = 0; n < 30; n++) {
+    const folder = join(ground.root, `${n % 20}`);
+    writeFileSync(join(folder, 'new'), '');
+    const { tree_hash: made } = await ground.snapshot();
+    renameSync(join(folder, 'new'), join(folder, `other`));
+    const { tree_hash: renamed } = await ground.snapshot();
+    rmSync(join(folder, 'other'));
+    const { tree_hash: gone } = await ground.snapshot();
+    expect(new Set([last, made, renamed]).size).toBe(3);
+    expect(gone).toBe(last);
+    last = gone;
+    seen.add(made);
+  }
+  expect(seen.size).toBe(21);
+});
+
 test('a mode, a rename, a swap of two files of one size, and a folder that became a file are noticed', async () => {
   using ground = garden();
   const at = (path: string) => join(ground.root, path);
