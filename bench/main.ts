@@ -24,7 +24,7 @@ const figures: Record<string, () => Promise<{ default: Figure }>> = {
 };
 
 /** Seconds after which a figure is given up. */
-const patience = 240;
+const patience = 900;
 
 const root = resolve(import.meta.dirname, '..');
 

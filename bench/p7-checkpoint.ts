@@ -212,7 +212,7 @@ export default async function checkpoint(bench: Bench): Promise<Line[]> {
     const size = `${count / 1000}k files`;
     const row = (what: string, product: string, floor: string, most?: number) => {
       const goals = most === undefined ? [] : [{ of: 'ratio' as const, most }];
-      if (times[floor])
+      if (times[product] && times[floor])
         lines.push(
           line({
             id: 'P7',
