@@ -18,6 +18,7 @@ export default {
     runner: 'src/runner/main.ts',
     client: 'src/api/client.ts',
     'trees-worker': 'src/trees/worker.ts',
+    'workspaces-watch': 'src/workspaces/watch.ts',
   },
   platform: 'node',
   external: outside.map((name) => new RegExp(`^${name}(/|$)`)),
