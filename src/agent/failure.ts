@@ -41,11 +41,14 @@ export function modelFailure(error: unknown): ModelFailure {
   const words = error instanceof Error ? error.message : (textIn(fields) ?? String(error));
   const more = typeof cause.message === 'string' && !words.includes(cause.message) ? `: ${cause.message}` : '';
   const message = `${words}${more}`.slice(0, 1000);
-  const isLocal = error instanceof Error && error.name.startsWith('AI_') && status === null;
+  // The SDK's own errors are about what we asked, but for a connection, and an answer that was not whole.
+  const isOurs = error instanceof Error && error.name.startsWith('AI_');
+  const isPassing = fields.isRetryable === true || (error as Error | null)?.name === 'AI_InvalidResponseDataError';
   return {
     message,
     status,
-    retryable: status === null ? !isLocal : status === 408 || status === 409 || status === 429 || status >= 500,
+    retryable:
+      status === null ? !isOurs || isPassing : status === 408 || status === 409 || status === 429 || status >= 500,
     wait: waitIn(record(fields.responseHeaders)),
     too_long:
       status === 413 ||

@@ -54,8 +54,8 @@ export class Stage implements Audience {
     return this.#peer.drained();
   }
 
-  notice(message: string): void {
-    this.#update('notice', { message });
+  notice(title: string): void {
+    this.#update('notice', { severity: 'warning', title });
   }
 
   /** The call as ACP describes it. */

@@ -2,6 +2,9 @@ import { jsonSchema, type LanguageModel, type ModelMessage, streamText, type Too
 import { brokenOff, type ModelFailure, modelFailure } from './failure.ts';
 import type { Tool } from './tools/tool.ts';
 
+// What the SDK would warn of goes to nobody who could do something about it.
+(globalThis as { AI_SDK_LOG_WARNINGS?: boolean }).AI_SDK_LOG_WARNINGS = false;
+
 /** A call that the model makes. */
 export interface Call {
   id: string;
@@ -76,7 +79,7 @@ export async function askModel(asked: Asked): Promise<Answer> {
   let text = '';
   const calls: Call[] = [];
   let failure: ModelFailure | null = null;
-  let finish: { reason: string; raw: string | undefined } | null = null;
+  let finish: string | null = null;
   let tokens: Tokens = { input: 0, cached: 0, written: 0, output: 0, thoughts: 0 };
   let context = 0;
   try {
@@ -124,7 +127,7 @@ export async function askModel(asked: Asked): Promise<Answer> {
           const { inputTokens = 0, inputTokenDetails, outputTokens = 0, outputTokenDetails } = part.usage;
           const cached = inputTokenDetails.cacheReadTokens ?? 0;
           const written = inputTokenDetails.cacheWriteTokens ?? 0;
-          finish = { reason: part.finishReason, raw: part.rawFinishReason };
+          finish = part.finishReason;
           tokens = {
             input: inputTokenDetails.noCacheTokens ?? Math.max(0, inputTokens - cached - written),
             cached,
@@ -135,13 +138,13 @@ export async function askModel(asked: Asked): Promise<Answer> {
           context = inputTokens + outputTokens;
           break;
         }
+        default:
       }
     }
-    if (!failure && !signal.aborted && (!finish || (finish.reason === 'other' && finish.raw === undefined)))
-      failure = brokenOff;
+    if (finish === null || finish === 'interrupted' || finish === 'error') failure ??= brokenOff;
     if (failure || signal.aborted) return { ok: false, failure: failure ?? brokenOff, aborted: signal.aborted, text };
     const [message = null] = (await result.responseMessages).filter(({ role }) => role === 'assistant');
-    return { ok: true, message, text, calls, cut: finish?.reason === 'length', tokens, context };
+    return { ok: true, message, text, calls, cut: finish === 'length', tokens, context };
   } catch (error) {
     return { ok: false, failure: failure ?? modelFailure(error), aborted: signal.aborted, text };
   }
