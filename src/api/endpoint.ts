@@ -50,7 +50,7 @@ export interface Endpoint {
   reply?: TSchema;
   /** The answer is text/event-stream. */
   stream?: true;
-  /** The answer is raw bytes: application/octet-stream. */
+  /** The answer is raw bytes: application/octet-stream. With `reply`: or JSON of that shape, for those who prefer it. */
   replyBytes?: true;
   /** What these bytes are, where it is something else. */
   replyType?: string;
