@@ -197,6 +197,7 @@ describe('SQL', () => {
   });
 
   const tables: Record<string, string[]> = {
+    agents: ['agents', 'agent_revisions'],
     access: ['settings', 'organizations', 'users', 'memberships'],
     events: ['events'],
     operations: ['operations'],

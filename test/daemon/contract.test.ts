@@ -180,6 +180,25 @@ describe('every reply is what its row says', () => {
     await call('deleteCheckpoint', { checkpoint_id: other });
   });
 
+  test('agents', async () => {
+    const { body: agent, headers } = await call('createAgent', {
+      body: { name: 'Reviewer', harness: 'missing', instructions: 'Be brief.', limits: { max_turns: 3 } },
+    });
+    ids.agent_id = agent.id;
+    expect(headers).toMatchObject({ location: `/v1/agents/${agent.id}`, etag: '"1"' });
+    expect(agent).toMatchObject({ revision: 1, tools: [], permission_mode: 'ask', on_input: 'ask', archived_at: null });
+    const changed = await call('updateAgent', { body: { model: 'm' }, headers: { 'if-match': '"1"' } });
+    expect(changed.body).toMatchObject({ revision: 2, model: 'm', instructions: 'Be brief.' });
+    expect(changed.headers.etag).toBe('"2"');
+    expect((await call('getAgent')).body).toEqual(changed.body);
+    expect((await call('getAgent', { query: '?revision=1' })).body).toEqual(agent);
+    expect((await call('listAgentRevisions')).body.data).toEqual([changed.body, agent]);
+    await call('deleteAgent');
+    await call('deleteAgent');
+    expect((await call('listAgents', { query: '?archived=true' })).body.data).toMatchObject([{ id: agent.id }]);
+    expect((await call('listAgents', { query: '?archived=false' })).body.data).toEqual([]);
+  });
+
   test('runs, sessions and inputs', async () => {
     const { body: accepted, headers } = await call('createRun', {
       body: {
