@@ -205,7 +205,7 @@ export function createRuns(needs: Needs) {
           details: { run_id: session.latest_run_id },
         });
 
-      const workspace = existing ?? workspaces.create(tx, project, {}).workspace;
+      const workspace = existing ?? workspaces.create(tx, project, {}, false).workspace;
       const model = body.model ?? session?.model ?? null;
       const at = now();
       const id = clock.id();
