@@ -5,6 +5,7 @@ import { fileRows } from './rows/files.ts';
 import { checkpointRows } from './rows/checkpoints.ts';
 import { sessionRows } from './rows/sessions.ts';
 import { runRows } from './rows/runs.ts';
+import { artifactRows } from './rows/artifacts.ts';
 import { serverRows } from './rows/server.ts';
 
 /** Every operation of /v1 that exists, in the order of the specification, section 4. */
@@ -15,6 +16,7 @@ export const api = {
   ...checkpointRows,
   ...sessionRows,
   ...runRows,
+  ...artifactRows,
   ...serverRows,
 } as const satisfies Record<string, Endpoint>;
 
