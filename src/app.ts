@@ -2,6 +2,7 @@ import { mkdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { createAccess } from './access/access.ts';
 import { openSessionToken } from './access/session-token.ts';
+import { createAgents } from './agents/agents.ts';
 import type { Home } from './api/home.ts';
 import { createArtifacts } from './artifacts/artifacts.ts';
 import type { Clock } from './base/clock.ts';
@@ -52,6 +53,7 @@ export function createApp({ home, config, clock, log, env, runner }: Needs) {
   const access = createAccess({ db, clock, token: openSessionToken(home.token, clock) });
   const registry = createRegistry({ rows: config.harnesses, env });
 
+  const agents = createAgents({ db, clock, harnesses: registry.ids });
   const sessions = createSessions({ db, clock });
   const inputs = createInputs({ db, clock });
   // Rooms below the engine set it going, or ask it: what they must know of it is handed in here.
@@ -63,10 +65,12 @@ export function createApp({ home, config, clock, log, env, runner }: Needs) {
   const workspaces = createWorkspaces({
     db,
     clock,
+    log,
     operations,
     env,
     folder: home.data,
     forbidden: [home.data, home.state],
+    exclude: config.checkpoints.exclude,
     trees: {
       assertUsable: (organization, checkpoint) => checkpoints.assertUsable(organization, checkpoint),
       fork: (organization, checkpoint, into) => checkpoints.fork(organization, checkpoint, into),
@@ -141,7 +145,7 @@ export function createApp({ home, config, clock, log, env, runner }: Needs) {
     folder: home.data,
   });
   const { runs, supervisor } = engine;
-  const loops = [...engine.loops, operations.loop, files.loop];
+  const loops = [...engine.loops, operations.loop, files.loop, workspaces.loop];
 
   return {
     db,
@@ -149,6 +153,7 @@ export function createApp({ home, config, clock, log, env, runner }: Needs) {
     config,
     idempotency,
     access,
+    agents,
     events,
     operations,
     registry,

@@ -3,6 +3,7 @@ import { projectRows } from './rows/projects.ts';
 import { workspaceRows } from './rows/workspaces.ts';
 import { fileRows } from './rows/files.ts';
 import { checkpointRows } from './rows/checkpoints.ts';
+import { agentRows } from './rows/agents.ts';
 import { sessionRows } from './rows/sessions.ts';
 import { runRows } from './rows/runs.ts';
 import { artifactRows } from './rows/artifacts.ts';
@@ -14,6 +15,7 @@ export const api = {
   ...workspaceRows,
   ...fileRows,
   ...checkpointRows,
+  ...agentRows,
   ...sessionRows,
   ...runRows,
   ...artifactRows,

@@ -38,6 +38,7 @@ const defaults: Config = {
     ],
     max_files: 1_000_000,
     max_megabytes: 10_240,
+    retention_days: 30,
   },
   artifacts: { max_files: 200, max_file_megabytes: 256, max_megabytes: 1_024 },
   log: { level: 'info', max_megabytes: 10, keep: 5 },
