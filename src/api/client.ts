@@ -103,8 +103,13 @@ export interface FollowOptions {
 }
 
 /** Path, query and body of an operation, as its row has them; a query may always be left out. */
-export type CallInput<Id extends OperationId> = Omit<InputOf<Id>, 'query'> &
-  (InputOf<Id> extends { query: infer Query } ? { query?: Query } : object);
+export type CallInput<Id extends OperationId> = Inputs[Id];
+type EachInput = {
+  [Id in OperationId]: Omit<InputOf<Id>, 'query'> &
+    (InputOf<Id> extends { query: infer Query } ? { query?: Query } : object);
+};
+// An interface has each operation's input worked out; left open over all of them, the parts would be multiplied out.
+interface Inputs extends EachInput {}
 type CallArguments<Id extends OperationId> =
   object extends CallInput<Id>
     ? [input?: CallInput<Id>, options?: CallOptions]
