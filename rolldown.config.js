@@ -16,6 +16,7 @@ export default {
     cli: 'cli/main.ts',
     daemon: 'daemon/main.ts',
     runner: 'src/runner/main.ts',
+    agent: 'src/agent/main.ts',
     client: 'src/api/client.ts',
     'trees-worker': 'src/trees/worker.ts',
   },

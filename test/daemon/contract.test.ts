@@ -63,7 +63,7 @@ describe('every reply is what its row says', () => {
     expect(answer.headers['x-request-id']).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$/);
     expect(answer.headers['x-content-type-options']).toBe('nosniff');
     expect(answer.headers['cache-control']).toBe('no-store');
-    if (endpoint.reply) {
+    if (endpoint.reply && (!endpoint.replyBytes || headers?.accept)) {
       expect(answer.headers['content-type']).toBe('application/json; charset=utf-8');
       expect({ id, errors: errorsOf(endpoint.reply, answer.body), body: answer.body }).toMatchObject({ errors: [] });
     }
@@ -174,6 +174,9 @@ describe('every reply is what its row says', () => {
     expect(await shown(real)).toMatchObject({ status: 'succeeded', result: { dry_run: false } });
     const { body: made } = await call('listCheckpoints');
     const other = made.data[0].id as string;
+    expect((await call('getCheckpointDiff')).headers['content-type']).toBe('text/x-diff; charset=utf-8');
+    const asJson = { query: `?against=${other}`, headers: { accept: 'application/json' } };
+    expect((await call('getCheckpointDiff', asJson)).body).toMatchObject({ against: other, files: [] });
     await call('deleteCheckpoint', { checkpoint_id: other });
   });
 
