@@ -245,6 +245,7 @@ describe('one owner for each outside tool: who wants another one, or to leave it
     ajv: /^(daemon\/validate|src\/base\/config|src\/inputs\/inputs)\.ts$/,
     'ajv-formats': /^daemon\/validate\.ts$/,
     'better-sqlite3': /^src\/base\/db\.ts$/,
+    chokidar: /^src\/workspaces\/watch\.ts$/,
     'close-with-grace': /^daemon\/main\.ts$/,
     commander: /^cli\//,
     diff: /^src\/trees\/hunks\.ts$/,
