@@ -26,3 +26,12 @@ export type Api = typeof api;
 export type OperationId = keyof Api;
 export type InputOf<Id extends OperationId> = Input<Api[Id]>;
 export type ReplyOf<Id extends OperationId> = Reply<Api[Id]>;
+
+/** Path, query and body of an operation, as its row has them; a query may always be left out. */
+export type CallInput<Id extends OperationId> = Inputs[Id];
+type EachInput = {
+  [Id in OperationId]: Omit<InputOf<Id>, 'query'> &
+    (InputOf<Id> extends { query: infer Query } ? { query?: Query } : object);
+};
+// An interface has each operation's input worked out; left open over all of them, the parts would be multiplied out.
+interface Inputs extends EachInput {}
