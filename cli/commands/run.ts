@@ -25,6 +25,7 @@ export interface RunOptions {
   permission?: 'ask' | 'accept-edits' | 'full';
   onInput?: Body['on_input'];
   sandbox?: Body['sandbox'];
+  artifact?: string[];
   output?: string;
   idempotencyKey?: string;
   label?: Record<string, string>;
@@ -53,6 +54,7 @@ export async function runCommand(context: Context, options: RunOptions, given?: 
       : {}),
     ...(options.onInput ? { on_input: options.onInput } : {}),
     ...(options.sandbox ? { sandbox: options.sandbox } : {}),
+    ...(options.artifact ? { artifacts: options.artifact } : {}),
     ...(options.label ? { metadata: options.label } : {}),
   };
   return startAndFollow(context, client, body, options);
@@ -73,6 +75,7 @@ export async function retry(context: Context, options: { detach?: boolean }, tex
     on_input,
     input_timeout_seconds,
     sandbox,
+    artifacts,
     metadata,
   } = run;
   const body: Body = {
@@ -86,6 +89,7 @@ export async function retry(context: Context, options: { detach?: boolean }, tex
     on_input,
     input_timeout_seconds,
     sandbox,
+    artifacts,
     metadata,
   };
   return startAndFollow(context, client, body, options);

@@ -24,12 +24,12 @@ import type { Events } from '../events/events.ts';
 import type { Registry } from '../harness/registry.ts';
 import type { Inputs } from '../inputs/inputs.ts';
 import type { Artifacts } from '../artifacts/artifacts.ts';
-import { GlobError, readGlob } from '../base/glob.ts';
 import type { Checkpoints } from '../checkpoints/checkpoints.ts';
 import type { Projects } from '../projects/projects.ts';
 import type { Sessions } from '../sessions/sessions.ts';
 import type { Workspaces } from '../workspaces/workspaces.ts';
 import { noChanges } from './changes.ts';
+import { assertGlobs } from './globs.ts';
 import { pathToEnd, runStates } from './state.ts';
 import type { RunFilter, RunRow, RunStore } from './store.ts';
 
@@ -355,22 +355,6 @@ export function createRuns(needs: Needs) {
   };
 }
 export type Runs = ReturnType<typeof createRuns>;
-
-/** Throws `invalid_request` for a pattern that no path could match. */
-function assertGlobs(texts: string[]): void {
-  for (const [index, text] of texts.entries()) {
-    try {
-      readGlob(text);
-    } catch (error) {
-      if (!(error instanceof GlobError)) throw error;
-      const message = `The pattern ${JSON.stringify(text.slice(0, 200))} ${error.message}.`;
-      throw new Fault('invalid_request', message, {
-        param: 'artifacts',
-        details: { errors: [{ path: `/artifacts/${index}`, message }] },
-      });
-    }
-  }
-}
 
 /** The first line of a prompt, as a title. */
 const titleOf = (prompt: string): string => {
