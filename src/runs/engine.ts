@@ -12,6 +12,8 @@ import type { Inputs } from '../inputs/inputs.ts';
 import type { Projects } from '../projects/projects.ts';
 import { endRun, tracesIn } from '../runner/ending.ts';
 import type { Executor } from '../runner/local.ts';
+import { clearAway } from '../runner/sandbox/enclosure.ts';
+import type { Sandbox } from '../runner/sandbox/sandbox.ts';
 import type { Sessions } from '../sessions/sessions.ts';
 import type { Workspaces } from '../workspaces/workspaces.ts';
 import { createIngest } from './ingest.ts';
@@ -35,6 +37,7 @@ interface Needs {
   inputs: Inputs;
   checkpoints: Checkpoints;
   executor: Executor;
+  sandbox: Sandbox;
   /** After a commit that may let something begin: a run, or an operation that waited for one. */
   changed(): void;
   /** The daemon's data folder: the folders of runs and sessions lie below it. */
@@ -72,7 +75,10 @@ export function createEngine(needs: Needs) {
     snapshots,
     folderOf,
     sessionFolderOf,
-    sweep: async (run) => void (await endRun(tracesIn(folderOf(run), run), 0, clock)),
+    async sweep(run) {
+      const ending = await endRun(tracesIn(folderOf(run), run), 0, clock);
+      if (ending.left.length === 0) clearAway(folderOf(run));
+    },
   });
   const retention = createRetention({ ...needs, store });
 

@@ -25,6 +25,7 @@ import type { Registry } from '../harness/registry.ts';
 import type { Inputs } from '../inputs/inputs.ts';
 import type { Checkpoints } from '../checkpoints/checkpoints.ts';
 import type { Projects } from '../projects/projects.ts';
+import type { Sandbox } from '../runner/sandbox/sandbox.ts';
 import type { Sessions } from '../sessions/sessions.ts';
 import type { Workspaces } from '../workspaces/workspaces.ts';
 import { noChanges } from './changes.ts';
@@ -45,6 +46,7 @@ interface Needs {
   sessions: Sessions;
   inputs: Inputs;
   checkpoints: Checkpoints;
+  sandbox: Sandbox;
   /** After a commit: a run may be started, one that works must be told something, or somebody waited for an end. */
   changed(): void;
   tell(run: string, request: string, answer: InputAnswer): void;
@@ -62,8 +64,8 @@ const trimEvery = 100;
 
 /** Runs as resources: accepted, listed, stopped, answered. The supervisor and the ingest make them move. */
 export function createRuns(needs: Needs) {
-  const { clock, config, store, events, registry, projects, workspaces, sessions, inputs, checkpoints, changed, tell } =
-    needs;
+  const { clock, config, store, events, registry, projects, workspaces, sessions, inputs, checkpoints } = needs;
+  const { sandbox, changed, tell } = needs;
   const now = () => iso(clock.now());
 
   const find = (organization: string, id: string): RunRow => {
@@ -142,23 +144,19 @@ export function createRuns(needs: Needs) {
     return id;
   };
 
-  /** Contract section 7, "Sandbox": this machine has none yet, so whoever wants one is refused, never silently let out. */
-  const assertSandbox = (sandbox: Run['sandbox'], harness: string): void => {
-    if (sandbox === 'none') return;
-    if (sandbox === 'auto' && (registry.kind(harness) === 'shell' || config.sandbox.unavailable === 'allow')) return;
-    throw new Fault(
-      'sandbox_unavailable',
-      'There is no sandbox on this machine, and an agent does not run without one unasked.',
-      {
-        details: {
-          sandbox,
-          remedy:
-            sandbox === 'required'
-              ? 'A run that requires a sandbox cannot be had on this machine. With sandbox "none" it may do all that your account can.'
-              : 'Send sandbox "none" for this run, or set sandbox.unavailable = "allow", if it may do all that your account can.',
-        },
-      },
-    );
+  /** Contract section 7, "Sandbox": who wants one that this machine has not is refused, never silently let out. */
+  const assertSandbox = (wanted: Run['sandbox'], harness: string): void => {
+    if (wanted === 'none') return;
+    const state = sandbox.state(registry.kind(harness));
+    if (state.available) return;
+    if (wanted === 'auto' && (registry.kind(harness) === 'shell' || config.sandbox.unavailable === 'allow')) return;
+    const without =
+      wanted === 'required'
+        ? ''
+        : ' Or let it do all that your account can: send sandbox "none" for this run, or set sandbox.unavailable = "allow".';
+    throw new Fault('sandbox_unavailable', `This run needs a sandbox, and there is none here. ${state.reason}`, {
+      details: { sandbox: wanted, reason: state.reason, remedy: `${state.remedy}${without}` },
+    });
   };
 
   return {
@@ -190,8 +188,8 @@ export function createRuns(needs: Needs) {
       const existing = wanted === undefined ? undefined : workspaces.getUsable(organization, wanted);
       const project = projects.getActive(organization, existing?.project_id ?? body.project_id!);
       const harness = chooseHarness(body, session);
-      const sandbox = body.sandbox ?? 'auto';
-      assertSandbox(sandbox, harness);
+      const wish = body.sandbox ?? 'auto';
+      assertSandbox(wish, harness);
       if (body.limits?.max_cost_micro_usd !== undefined && !registry.knowsCost(harness)) {
         const message = `The harness "${harness}" does not report what it costs, so a cost limit cannot be kept.`;
         throw new Fault('invalid_request', message, {
@@ -235,7 +233,7 @@ export function createRuns(needs: Needs) {
         permission_mode: body.permission_mode ?? 'ask',
         on_input: body.on_input ?? 'ask',
         input_timeout_seconds: body.input_timeout_seconds ?? 86_400,
-        sandbox,
+        sandbox: wish,
         checkpoint: { before: body.checkpoint?.before ?? true, after: body.checkpoint?.after ?? true },
         metadata: body.metadata ?? {},
         status: 'queued',
