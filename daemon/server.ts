@@ -9,6 +9,7 @@ import { handleErrors, refuse } from './errors.ts';
 import { parseJson } from './json.ts';
 import { httpOptions } from './listen.ts';
 import { servePrivate } from './private.ts';
+import { agentRoutes } from './routes/agents.ts';
 import { checkpointRoutes } from './routes/checkpoints.ts';
 import { fileRoutes } from './routes/files.ts';
 import { operationRoutes } from './routes/operations.ts';
@@ -103,6 +104,7 @@ export async function createServer(app: App, loggerInstance?: FastifyBaseLogger)
     ...workspaceRoutes(app),
     ...fileRoutes(app),
     ...checkpointRoutes(app),
+    ...agentRoutes(app),
     ...sessionRoutes(app),
     ...runRoutes(app),
     ...operationRoutes(app),

@@ -2,6 +2,7 @@ import { mkdirSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { createAccess } from './access/access.ts';
 import { openSessionToken } from './access/session-token.ts';
+import { createAgents } from './agents/agents.ts';
 import type { Home } from './api/home.ts';
 import type { Clock } from './base/clock.ts';
 import { type Config, ConfigError, harnessEnvironment } from './base/config.ts';
@@ -54,6 +55,7 @@ export function createApp({ home, config, clock, log, env, runner, bubblewrap }:
   const access = createAccess({ db, clock, token: openSessionToken(home.token, clock) });
   const registry = createRegistry({ rows: config.harnesses, env });
 
+  const agents = createAgents({ db, clock, harnesses: registry.ids });
   const sessions = createSessions({ db, clock });
   const inputs = createInputs({ db, clock });
   // Rooms below the engine set it going, or ask it: what they must know of it is handed in here.
@@ -65,10 +67,12 @@ export function createApp({ home, config, clock, log, env, runner, bubblewrap }:
   const workspaces = createWorkspaces({
     db,
     clock,
+    log,
     operations,
     env,
     folder: home.data,
     forbidden: [home.data, home.state],
+    exclude: config.checkpoints.exclude,
     trees: {
       assertUsable: (organization, checkpoint) => checkpoints.assertUsable(organization, checkpoint),
       fork: (organization, checkpoint, into) => checkpoints.fork(organization, checkpoint, into),
@@ -146,7 +150,7 @@ export function createApp({ home, config, clock, log, env, runner, bubblewrap }:
     folder: home.data,
   });
   const { runs, supervisor } = engine;
-  const loops = [...engine.loops, operations.loop, files.loop];
+  const loops = [...engine.loops, operations.loop, files.loop, workspaces.loop];
 
   return {
     db,
@@ -154,6 +158,7 @@ export function createApp({ home, config, clock, log, env, runner, bubblewrap }:
     config,
     idempotency,
     access,
+    agents,
     events,
     operations,
     registry,

@@ -83,6 +83,7 @@ const floors: Record<string, number> = {
   operations: 2,
   access: 2,
   agents: 2,
+  agent: 2,
   harness: 2,
   trees: 2,
   projects: 3,
@@ -197,13 +198,14 @@ describe('SQL', () => {
   });
 
   const tables: Record<string, string[]> = {
+    agents: ['agents', 'agent_revisions'],
     access: ['settings', 'organizations', 'users', 'memberships'],
     events: ['events'],
     operations: ['operations'],
     projects: ['projects'],
     workspaces: ['workspaces'],
     files: ['transfers'],
-    checkpoints: ['checkpoints', 'restores'],
+    checkpoints: ['checkpoints', 'restores', 'diffs', 'upkeep'],
     sessions: ['sessions'],
     inputs: ['inputs'],
     runs: ['runs'],
@@ -231,6 +233,11 @@ describe('SQL', () => {
 describe('one owner for each outside tool: who wants another one, or to leave it, has one place to change', () => {
   const owners: Record<string, RegExp> = {
     '@agentclientprotocol/sdk': /^src\/(runner|harness)\//,
+    '@ai-sdk/anthropic': /^src\/agent\/model\.ts$/,
+    '@ai-sdk/google': /^src\/agent\/model\.ts$/,
+    '@ai-sdk/openai': /^src\/agent\/model\.ts$/,
+    '@ai-sdk/openai-compatible': /^src\/agent\/model\.ts$/,
+    ai: /^src\/agent\//,
     '@fastify/swagger': /^daemon\/docs\.ts$/,
     '@fastify/swagger-ui': /^daemon\/docs\.ts$/,
     '@pydantic/genai-prices': /^src\/harness\//,
@@ -238,9 +245,10 @@ describe('one owner for each outside tool: who wants another one, or to leave it
     ajv: /^(daemon\/validate|src\/base\/config|src\/inputs\/inputs)\.ts$/,
     'ajv-formats': /^daemon\/validate\.ts$/,
     'better-sqlite3': /^src\/base\/db\.ts$/,
+    chokidar: /^src\/workspaces\/watch\.ts$/,
     'close-with-grace': /^daemon\/main\.ts$/,
     commander: /^cli\//,
-    diff: /^src\/checkpoints\/comparing\.ts$/,
+    diff: /^src\/trees\/hunks\.ts$/,
     'content-disposition': /^daemon\/bytes\.ts$/,
     'env-paths': /^src\/api\/home\.ts$/,
     'eventsource-parser': /^src\/api\/sse\.ts$/,
@@ -248,7 +256,8 @@ describe('one owner for each outside tool: who wants another one, or to leave it
     fastify: /^daemon\//,
     ink: /^cli\//,
     mime: /^src\/files\/media\.ts$/,
-    'node:child_process': /^src\/(runner|harness)\/|^src\/workspaces\/git\.ts$|^src\/trees\/flush\.ts$|^cli\//,
+    'node:child_process':
+      /^src\/(runner|harness)\/|^src\/agent\/tools\/process\.ts$|^src\/workspaces\/git\.ts$|^src\/trees\/flush\.ts$|^cli\//,
     pino: /^(daemon|src\/base)\/log\.ts$/,
     react: /^cli\//,
     'rotating-file-stream': /^daemon\/log\.ts$/,
@@ -274,7 +283,7 @@ describe('one owner for each outside tool: who wants another one, or to leave it
 
 describe('what differs from call to call comes in by one way, so that tests need neither luck nor sleep', () => {
   test('the environment is read where a program begins, and handed on from there', () => {
-    const begins = ['daemon/main.ts', 'src/base/root.ts', 'src/runner/main.ts', 'cli/main.ts'];
+    const begins = ['daemon/main.ts', 'src/base/root.ts', 'src/runner/main.ts', 'src/agent/main.ts', 'cli/main.ts'];
     expect(
       find(
         /\bprocess\.env\b|\benv\b[^;]*=\s*process\b/,

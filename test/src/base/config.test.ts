@@ -38,6 +38,7 @@ const defaults: Config = {
     ],
     max_files: 1_000_000,
     max_megabytes: 10_240,
+    retention_days: 30,
   },
   log: { level: 'info', max_megabytes: 10, keep: 5 },
   sandbox: { unavailable: 'refuse' },
