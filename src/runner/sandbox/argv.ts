@@ -35,6 +35,11 @@ const mountArguments = (mount: Mount): string[] => {
   }
 };
 
+const walls =
+  '--unshare-user --unshare-pid --unshare-net --unshare-ipc --unshare-uts --unshare-cgroup-try --cap-drop ALL --die-with-parent --new-session --hostname sandbox'.split(
+    ' ',
+  );
+
 /**
  * The arguments of bubblewrap for a box: namespaces of its own for users, processes, network, messages and the machine's name;
  * no capability; it ends with its parent and has no terminal. The environment is that of bubblewrap's own process, which must
@@ -42,10 +47,17 @@ const mountArguments = (mount: Mount): string[] => {
  */
 export function bubblewrapArguments({ mounts, cwd, command }: Box): string[] {
   return [
-    ...['--unshare-user', '--unshare-pid', '--unshare-net', '--unshare-ipc', '--unshare-uts', '--unshare-cgroup-try'],
-    ...['--cap-drop', 'ALL', '--die-with-parent', '--new-session', '--hostname', 'sandbox'],
-    ...['--proc', '/proc', '--dev', '/dev'],
+    ...walls,
+    '--proc',
+    '/proc',
+    '--dev',
+    '/dev',
     ...inOrder(mounts).flatMap(mountArguments),
-    ...['--remount-ro', '/', '--chdir', cwd, '--', ...command],
+    '--remount-ro',
+    '/',
+    '--chdir',
+    cwd,
+    '--',
+    ...command,
   ];
 }

@@ -5,15 +5,45 @@ import { inOrder, type Mount } from './argv.ts';
 
 /** What every program of a machine may need to run at all. */
 const systemPaths = [
-  ...['/usr', '/bin', '/sbin', '/lib', '/lib32', '/lib64', '/libx32', '/etc', '/opt', '/nix', '/gnu', '/snap'],
-  ...['/home/linuxbrew/.linuxbrew', '/var/lib/ca-certificates', '/run/current-system', '/run/systemd/resolve'],
+  '/usr',
+  '/bin',
+  '/sbin',
+  '/lib',
+  '/lib32',
+  '/lib64',
+  '/libx32',
+  '/etc',
+  '/opt',
+  '/nix',
+  '/gnu',
+  '/snap',
+  '/home/linuxbrew/.linuxbrew',
+  '/var/lib/ca-certificates',
+  '/run/current-system',
+  '/run/systemd/resolve',
 ];
 
 /** Below the home of a user: programs and what they are made of, and nothing else. */
 const toolchains = [
-  ...['.asdf', '.bun/bin', '.cargo/bin', '.deno/bin', '.fnm', '.local/bin', '.local/share/fnm', '.local/share/mise'],
-  ...['.local/share/pnpm', '.local/share/uv', '.nvm/versions', '.pyenv', '.rbenv', '.rustup/toolchains'],
-  ...['.rustup/settings.toml', '.sdkman/candidates', '.volta', 'bin', 'go/bin'],
+  '.asdf',
+  '.bun/bin',
+  '.cargo/bin',
+  '.deno/bin',
+  '.fnm',
+  '.local/bin',
+  '.local/share/fnm',
+  '.local/share/mise',
+  '.local/share/pnpm',
+  '.local/share/uv',
+  '.nvm/versions',
+  '.pyenv',
+  '.rbenv',
+  '.rustup/toolchains',
+  '.rustup/settings.toml',
+  '.sdkman/candidates',
+  '.volta',
+  'bin',
+  'go/bin',
 ];
 
 /** Whether `path` is `root` or lies below it; both absolute. */

@@ -17,7 +17,7 @@ import { furnish } from '../../../src/runner/sandbox/furnish.ts';
 import { guardedPaths, guardOf, place, unplace } from '../../../src/runner/sandbox/guard.ts';
 import { createSandbox } from '../../../src/runner/sandbox/sandbox.ts';
 import { Place } from '../../kit/runner.ts';
-import { boxed, machine, sandboxSpec } from '../../kit/sandbox.ts';
+import { machine, noSandbox, sandboxSpec } from '../../kit/sandbox.ts';
 
 /** A place like a user's machine: a home with secrets, the daemon's folder, another workspace, and a repository to work in. */
 class Machine extends Place {
@@ -108,55 +108,59 @@ const attempts: Attempt[] = [
   },
 ];
 
-boxed(`${attempts.length} ways out are closed, and the permitted twin of each works`, { timeout: 60_000 }, async () => {
-  const port = await new Promise<{ number: number; close(): void }>((resolve) => {
-    const server = createServer((socket) => socket.destroy());
-    server.listen(0, '127.0.0.1', () => {
-      const address = server.address();
-      if (typeof address === 'object' && address) resolve({ number: address.port, close: () => server.close() });
+test.skipIf(noSandbox)(
+  `${attempts.length} ways out are closed, and the permitted twin of each works`,
+  { timeout: 60_000 },
+  async () => {
+    const port = await new Promise<{ number: number; close(): void }>((resolve) => {
+      const server = createServer((socket) => socket.destroy());
+      server.listen(0, '127.0.0.1', () => {
+        const address = server.address();
+        if (typeof address === 'object' && address) resolve({ number: address.port, close: () => server.close() });
+      });
     });
-  });
-  await using place = new Machine();
-  const sockets = createServer().listen(join(place.data, 'daemon.sock'));
-  const untouched = list(place.workspace);
-  const variables = {
-    OTHER: place.other,
-    DATA: place.data,
-    REAL_HOME: place.home,
-    RUN: place.folder,
-    RUNNER: String(process.pid),
-    PORT: String(port.number),
-  };
-  // Each in a shell of its own, in a copy of the state before: what one leaves must not help another.
-  const script = [
-    '#!/bin/bash',
-    ...attempts.flatMap(({ refused, allowed }, index) =>
-      [refused, allowed].map((command, twin) => {
-        const quoted = `'${command.replaceAll("'", `'\\''`)}'`;
-        return `echo mine > file; bash -c ${quoted} >/dev/null 2>&1 && echo "${index} ${twin} done" || echo "${index} ${twin} not"; rm -rf new file2 l d d2 v a b x y idea codex`;
-      }),
-    ),
-  ].join('\n');
-  const { output } = await place.inside(script, { env: variables });
-  port.close();
-  sockets.close();
-  const said = new Set(output.trim().split('\n'));
-  const escaped = attempts.filter((_, index) => !said.has(`${index} 0 not`)).map(({ what }) => what);
-  const useless = attempts.filter((_, index) => !said.has(`${index} 1 done`)).map(({ what }) => what);
-  expect({ escaped, useless }).toEqual({ escaped: [], useless: [] });
-  expect(list(place.other)).toEqual(['file']);
-  expect(readFileSync(join(place.other, 'file'), 'utf8')).toBe('secret-work');
-  expect(list(place.home)).toEqual(['.local', '.ssh']);
-  expect(existsSync('/tmp/agentctl-was-here')).toBe(false);
-  // What stood in for absent files is gone; .claude stayed, since the agent put something into it.
-  expect(list(place.workspace).filter((name) => !untouched.includes(name))).toEqual(
-    expect.arrayContaining(['.claude', '.gitignore', 'mcp.json']),
-  );
-  expect(list(join(place.workspace, '.claude'))).toEqual(['commands']);
-  expect(existsSync(join(place.workspace, '.vscode'))).toBe(false);
-});
+    await using place = new Machine();
+    const sockets = createServer().listen(join(place.data, 'daemon.sock'));
+    const untouched = list(place.workspace);
+    const variables = {
+      OTHER: place.other,
+      DATA: place.data,
+      REAL_HOME: place.home,
+      RUN: place.folder,
+      RUNNER: String(process.pid),
+      PORT: String(port.number),
+    };
+    // Each in a shell of its own, in a copy of the state before: what one leaves must not help another.
+    const script = [
+      '#!/bin/bash',
+      ...attempts.flatMap(({ refused, allowed }, index) =>
+        [refused, allowed].map((command, twin) => {
+          const quoted = `'${command.replaceAll("'", `'\\''`)}'`;
+          return `echo mine > file; bash -c ${quoted} >/dev/null 2>&1 && echo "${index} ${twin} done" || echo "${index} ${twin} not"; rm -rf new file2 l d d2 v a b x y idea codex`;
+        }),
+      ),
+    ].join('\n');
+    const { output } = await place.inside(script, { env: variables });
+    port.close();
+    sockets.close();
+    const said = new Set(output.trim().split('\n'));
+    const escaped = attempts.filter((_, index) => !said.has(`${index} 0 not`)).map(({ what }) => what);
+    const useless = attempts.filter((_, index) => !said.has(`${index} 1 done`)).map(({ what }) => what);
+    expect({ escaped, useless }).toEqual({ escaped: [], useless: [] });
+    expect(list(place.other)).toEqual(['file']);
+    expect(readFileSync(join(place.other, 'file'), 'utf8')).toBe('secret-work');
+    expect(list(place.home)).toEqual(['.local', '.ssh']);
+    expect(existsSync('/tmp/agentctl-was-here')).toBe(false);
+    // What stood in for absent files is gone; .claude stayed, since the agent put something into it.
+    expect(list(place.workspace).filter((name) => !untouched.includes(name))).toEqual(
+      expect.arrayContaining(['.claude', '.gitignore', 'mcp.json']),
+    );
+    expect(list(join(place.workspace, '.claude'))).toEqual(['commands']);
+    expect(existsSync(join(place.workspace, '.vscode'))).toBe(false);
+  },
+);
 
-boxed('git works in it, and sees nothing of the placeholders', async () => {
+test.skipIf(noSandbox)('git works in it, and sees nothing of the placeholders', async () => {
   await using place = new Machine();
   const { final, output } = await place.inside(
     'git status --short && git checkout -qb x && echo 2 > two && git add -A && git -c user.name=n -c user.email=e commit -qm two && git show --stat --format= && git log --oneline | wc -l',
@@ -168,14 +172,16 @@ boxed('git works in it, and sees nothing of the placeholders', async () => {
   expect(existsSync(join(place.workspace, '.git/info/attributes'))).toBe(false);
 });
 
-boxed('in a worktree git commits to its own branch, and changes nothing else of the repository', async () => {
-  await using place = new Machine();
-  const repository = join(place.root, 'repository');
-  const git = (...args: string[]) => execFileSync('git', args, { cwd: repository, encoding: 'utf8' }).trim();
-  renameSync(place.workspace, repository);
-  git('worktree', 'add', '-qb', 'agentctl/w', place.workspace);
-  const main = git('rev-parse', 'HEAD');
-  const { output } = await place.inside(`
+test.skipIf(noSandbox)(
+  'in a worktree git commits to its own branch, and changes nothing else of the repository',
+  async () => {
+    await using place = new Machine();
+    const repository = join(place.root, 'repository');
+    const git = (...args: string[]) => execFileSync('git', args, { cwd: repository, encoding: 'utf8' }).trim();
+    renameSync(place.workspace, repository);
+    git('worktree', 'add', '-qb', 'agentctl/w', place.workspace);
+    const main = git('rev-parse', 'HEAD');
+    const { output } = await place.inside(`
     R=${repository}
     attempt() { "$@" >/dev/null 2>&1 && echo "did $*"; }
     echo 2 > two; git add two; git -c user.name=n -c user.email=e commit -qm two && git log --oneline | wc -l
@@ -183,13 +189,14 @@ boxed('in a worktree git commits to its own branch, and changes nothing else of 
     attempt git branch -f master HEAD; attempt git tag t; attempt cp two $R/.git/worktrees/ws/commondir
     attempt cp two $R/.git/config.worktree; attempt cp two $R/.git/index
     attempt cp two $R/.git/info/attributes`);
-  expect(output).toBe('2\n');
-  expect(git('rev-parse', 'HEAD')).toBe(main);
-  expect(git('log', '--format=%s', 'agentctl/w')).toBe('two\nfirst');
-  expect(git('status', '--short')).toBe('');
-});
+    expect(output).toBe('2\n');
+    expect(git('rev-parse', 'HEAD')).toBe(main);
+    expect(git('log', '--format=%s', 'agentctl/w')).toBe('two\nfirst');
+    expect(git('status', '--short')).toBe('');
+  },
+);
 
-boxed('a file .git that points to a repository which does not know it opens nothing', async () => {
+test.skipIf(noSandbox)('a file .git that points to a repository which does not know it opens nothing', async () => {
   await using place = new Machine();
   const secret = join(place.root, 'secret');
   renameSync(place.workspace, secret);
@@ -199,14 +206,14 @@ boxed('a file .git that points to a repository which does not know it opens noth
   expect(output).toMatch(/not a git repository.*\nls: cannot access/);
 });
 
-boxed('programs of the home are there to be started, and nothing beside them', async () => {
+test.skipIf(noSandbox)('programs of the home are there to be started, and nothing beside them', async () => {
   await using place = new Machine();
   const PATH = `${join(place.home, '.local/bin')}:${process.env.PATH}`;
   const { output } = await place.inside('tool; ls -A $REAL_HOME', { env: { PATH, REAL_HOME: place.home } });
   expect(output).toBe('tool\n.local\n');
 });
 
-boxed('the environment is the run’s, with a home of its own', async () => {
+test.skipIf(noSandbox)('the environment is the run’s, with a home of its own', async () => {
   await using place = new Machine();
   const { output } = await place.inside('env');
   const env = Object.fromEntries(
@@ -223,7 +230,7 @@ boxed('the environment is the run’s, with a home of its own', async () => {
   expect(env).toMatchObject({ HOME: place.session, TMPDIR: '/tmp' });
 });
 
-boxed('an empty workspace stays empty, and what could run later is named', async () => {
+test.skipIf(noSandbox)('an empty workspace stays empty, and what could run later is named', async () => {
   await using place = new Place();
   const script = `ls -A; git init -q; git config alias.x y; mkdir -p .vscode; echo {} > .vscode/tasks.json`;
   const runner = place.start(place.spec(script, { sandbox: sandboxSpec() }));
@@ -247,9 +254,27 @@ describe('what a box is made of', () => {
       command: ['/bin/sh', '; rm -rf /'],
     });
     expect(args.slice(args.lastIndexOf('/dev') + 1)).toEqual([
-      ...['--tmpfs', '/tmp', '--symlink', 'usr/bin', '/bin', '--ro-bind', '/elsewhere', '/r'],
-      ...['--bind', '/w/s', '/w/s', '--ro-bind', '/w/s/a/b', '/w/s/a/b'],
-      ...['--remount-ro', '/', '--chdir', '/w/s', '--', '/bin/sh', '; rm -rf /'],
+      '--tmpfs',
+      '/tmp',
+      '--symlink',
+      'usr/bin',
+      '/bin',
+      '--ro-bind',
+      '/elsewhere',
+      '/r',
+      '--bind',
+      '/w/s',
+      '/w/s',
+      '--ro-bind',
+      '/w/s/a/b',
+      '/w/s/a/b',
+      '--remount-ro',
+      '/',
+      '--chdir',
+      '/w/s',
+      '--',
+      '/bin/sh',
+      '; rm -rf /',
     ]);
     expect(args).toEqual(
       expect.arrayContaining(['--unshare-net', '--unshare-pid', '--die-with-parent', '--new-session']),
@@ -336,10 +361,16 @@ describe('a machine without a sandbox', () => {
     expect(list(at.folder)).toEqual([]);
     await sandbox.warm();
     expect(sandbox.state('shell')).toMatchObject({ available: false });
-    if (machine.available) {
-      write(`exec ${machine.program} "$@"`);
-      await sandbox.warm();
-      expect(sandbox.state('shell')).toMatchObject({ available: true });
-    }
+  });
+
+  test.skipIf(noSandbox)('is asked again until it has one', async () => {
+    await using at = new Place();
+    let program: string | null = null;
+    const sandbox = create(() => program, at);
+    await sandbox.warm();
+    expect(sandbox.state('shell')).toMatchObject({ available: false });
+    program = sandboxSpec().program;
+    await sandbox.warm();
+    expect(sandbox.state('shell')).toEqual(machine);
   });
 });
