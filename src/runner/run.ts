@@ -197,7 +197,13 @@ export class Run implements Stage {
 
   start(command: readonly string[], more: Record<string, string>, files?: readonly string[]): Start {
     const { spec } = this;
-    const env = { ...spec.env, ...more, [stamp]: spec.run_id, AGENTCTL_WORKSPACE: spec.workspace.path };
+    const env = {
+      ...spec.env,
+      ...more,
+      [stamp]: spec.run_id,
+      AGENTCTL_WORKSPACE: spec.workspace.path,
+      AGENTCTL_ARTIFACTS: spec.artifacts_folder,
+    };
     if (this.#enclosure) return this.#enclosure.start(command, env, files);
     const [program = '', ...args] = command;
     return { program, args, cwd: spec.workspace.path, env };

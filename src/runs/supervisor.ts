@@ -14,9 +14,10 @@ import type { Inputs } from '../inputs/inputs.ts';
 import type { Executor, Link } from '../runner/local.ts';
 import type { HarnessLaunch } from '../harness/row.ts';
 import { protocolVersion, runFiles, type RunSpec, type SandboxSpec } from '../runner/protocol.ts';
-import type { Sandbox } from '../runner/sandbox/sandbox.ts';
 import type { Sessions } from '../sessions/sessions.ts';
 import type { Workspaces } from '../workspaces/workspaces.ts';
+import type { Enclosing } from './enclosing.ts';
+import type { Gathering } from './gathering.ts';
 import type { Ingest } from './ingest.ts';
 import type { Runs } from './runs.ts';
 import type { Snapshots } from './snapshots.ts';
@@ -36,7 +37,8 @@ interface Needs {
   executor: Executor;
   ingest: Ingest;
   snapshots: Snapshots;
-  sandbox: Sandbox;
+  gathering: Gathering;
+  enclosing: Pick<Enclosing, 'of'>;
   folderOf(run: string): string;
   sessionFolderOf(session: string): string;
   /** Ends every process that a run left behind. */
@@ -54,7 +56,7 @@ const turnsOfTranscript = 20;
 export function createSupervisor(needs: Needs) {
   const { db, clock, log, config, store, runs, registry, workspaces, sessions, inputs, executor, ingest, snapshots } =
     needs;
-  const { sandbox, folderOf, sessionFolderOf, sweep } = needs;
+  const { folderOf, sessionFolderOf, sweep, gathering, enclosing } = needs;
   const links = new Map<string, { link: Link; told: Set<string> }>();
   const endings = new Set<Promise<void>>();
   /** Waiting runs whose tree is being kept, and those for which that has been tried. */
@@ -71,7 +73,7 @@ export function createSupervisor(needs: Needs) {
       tx.after(() => cleanUp(row.id));
     });
 
-  /** After a run's end: the link is closed, and what only the run needed is removed. Its overlong outputs stay. */
+  /** After a run's end: the link is closed, and what only the run needed is removed. */
   const cleanUp = (id: string): void => {
     crashPoint('end', 'committed');
     links.get(id)?.link.close();
@@ -120,6 +122,7 @@ export function createSupervisor(needs: Needs) {
     await sweep(id);
     crashPoint('lost', 'swept');
     await snapshots.keep(id, 'after');
+    await gathering.keep(id);
     fail(
       row,
       'harness_lost',
@@ -189,11 +192,10 @@ export function createSupervisor(needs: Needs) {
     const session_folder = sessionFolderOf(queued.session_id);
     mkdirSync(folder, { recursive: true, mode: 0o700 });
     mkdirSync(session_folder, { recursive: true, mode: 0o700 });
+    mkdirSync(join(folder, runFiles.artifacts), { recursive: true, mode: 0o700 });
     crashPoint('start', 'begin');
-    const enclosed = queued.sandbox === 'none' ? null : sandbox.spec(launch.kind);
-    const isolation = enclosed?.isolation ?? noIsolation;
-    const isWithout = launch.kind === 'shell' || config.sandbox.unavailable === 'allow';
-    if (!enclosed && (queued.sandbox === 'required' || (queued.sandbox === 'auto' && !isWithout))) {
+    const enclosed = enclosing.of(queued);
+    if (enclosed === undefined) {
       const message = 'This run needs a sandbox, and this machine has none any more.';
       fail(queued, 'harness_failed', 'internal_error', message, { reason: 'sandbox_unavailable' });
       return;
@@ -211,7 +213,7 @@ export function createSupervisor(needs: Needs) {
       store.update(id, {
         runner: { ...waiting.identity, nonce },
         attempt: current.attempt + 1,
-        isolation,
+        isolation: enclosed?.isolation ?? noIsolation,
       });
       return store.find(id);
     });
@@ -242,6 +244,7 @@ export function createSupervisor(needs: Needs) {
       nonce,
       folder,
       session_folder,
+      artifacts_folder: join(folder, runFiles.artifacts),
       workspace: { path, revision },
       attempt: row.attempt,
       harness,
@@ -333,6 +336,7 @@ export function createSupervisor(needs: Needs) {
           links.delete(id);
           if (row.runner && executor.isAlive(row.runner)) executor.kill(row.runner);
           await sweep(id);
+          await gathering.keep(id);
           fail(
             row,
             'harness_lost',

@@ -68,6 +68,7 @@ interface Attempt {
 const attempts: Attempt[] = [
   { what: 'writing outside of the workspace', refused: ': > $OTHER/new', allowed: ': > new' },
   { what: 'overwriting a file outside', refused: 'echo x > $OTHER/file', allowed: 'echo x > file2' },
+  { what: 'writing beside the artifacts', refused: ': > $RUN/x', allowed: ': > $AGENTCTL_ARTIFACTS/x' },
   { what: 'writing to the home', refused: ': > $REAL_HOME/.ssh/authorized_keys', allowed: ': > $HOME/.bashrc' },
   { what: 'writing to the system', refused: ': > /etc/agentctl-was-here', allowed: ': > /tmp/agentctl-was-here' },
   { what: 'reading a key', refused: 'cat $REAL_HOME/.ssh/id_ed25519', allowed: 'cat file' },
