@@ -68,7 +68,11 @@ interface Attempt {
 const attempts: Attempt[] = [
   { what: 'writing outside of the workspace', refused: ': > $OTHER/new', allowed: ': > new' },
   { what: 'overwriting a file outside', refused: 'echo x > $OTHER/file', allowed: 'echo x > file2' },
-  { what: 'writing beside the artifacts', refused: ': > $RUN/x', allowed: ': > $AGENTCTL_ARTIFACTS/x' },
+  {
+    what: 'reading what lies beside the artifacts',
+    refused: 'cat $RUN/harness.json',
+    allowed: ': > $AGENTCTL_ARTIFACTS/x',
+  },
   { what: 'writing to the home', refused: ': > $REAL_HOME/.ssh/authorized_keys', allowed: ': > $HOME/.bashrc' },
   { what: 'writing to the system', refused: ': > /etc/agentctl-was-here', allowed: ': > /tmp/agentctl-was-here' },
   { what: 'reading a key', refused: 'cat $REAL_HOME/.ssh/id_ed25519', allowed: 'cat file' },
@@ -227,7 +231,7 @@ test.skipIf(noSandbox)('the environment is the run’s, with a home of its own',
     Object.keys(env)
       .filter((name) => !['PWD', 'OLDPWD', '_', 'SHLVL'].includes(name))
       .toSorted(),
-  ).toEqual(['AGENTCTL_RUN_ID', 'AGENTCTL_WORKSPACE', 'HOME', 'LANG', 'PATH', 'TMPDIR']);
+  ).toEqual(['AGENTCTL_ARTIFACTS', 'AGENTCTL_RUN_ID', 'AGENTCTL_WORKSPACE', 'HOME', 'LANG', 'PATH', 'TMPDIR']);
   expect(env).toMatchObject({ HOME: place.session, TMPDIR: '/tmp' });
 });
 
