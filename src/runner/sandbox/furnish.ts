@@ -152,5 +152,5 @@ export function furnish(spec: RunSpec, hidden: readonly string[]): Mount[] {
       .filter((path) => path !== root && isBelow(path, root) && existsSync(path))
       .map((path) => ({ kind: 'empty', path: mount.path + path.slice(root.length) }));
   });
-  return needed([...masks, ...shown, { kind: 'write', path: spec.session_folder }]);
+    ...[spec.session_folder, spec.artifacts_folder].map((path): Mount => ({ kind: 'write', path })),
 }
