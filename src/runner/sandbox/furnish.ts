@@ -152,5 +152,6 @@ export function furnish(spec: RunSpec, hidden: readonly string[]): Mount[] {
       .filter((path) => path !== root && isBelow(path, root) && existsSync(path))
       .map((path) => ({ kind: 'empty', path: mount.path + path.slice(root.length) }));
   });
-    ...[spec.session_folder, spec.artifacts_folder].map((path): Mount => ({ kind: 'write', path })),
+  const own = [spec.session_folder, spec.artifacts_folder].map((path): Mount => ({ kind: 'write', path }));
+  return needed([...masks, ...shown, ...own]);
 }
