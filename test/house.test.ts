@@ -241,9 +241,9 @@ describe('one owner for each outside tool: who wants another one, or to leave it
     '@fastify/swagger': /^daemon\/docs\.ts$/,
     '@fastify/swagger-ui': /^daemon\/docs\.ts$/,
     '@pydantic/genai-prices': /^src\/harness\//,
-    // Each compiles schemas of another kind: bodies, settings, what an agent asks for.
-    ajv: /^(daemon\/validate|src\/base\/config|src\/inputs\/inputs)\.ts$/,
-    'ajv-formats': /^daemon\/validate\.ts$/,
+    // Each compiles schemas of another kind: bodies, settings, what an agent asks for, what it must answer.
+    ajv: /^(daemon\/validate|src\/base\/config|src\/inputs\/inputs|src\/runner\/answer-form)\.ts$/,
+    'ajv-formats': /^(daemon\/validate|src\/runner\/answer-form)\.ts$/,
     'better-sqlite3': /^src\/base\/db\.ts$/,
     'close-with-grace': /^daemon\/main\.ts$/,
     commander: /^cli\//,
