@@ -19,6 +19,7 @@ export default {
     agent: 'src/agent/main.ts',
     client: 'src/api/client.ts',
     'trees-worker': 'src/trees/worker.ts',
+    'workspaces-watch': 'src/workspaces/watch.ts',
   },
   platform: 'node',
   external: outside.map((name) => new RegExp(`^${name}(/|$)`)),

@@ -104,6 +104,13 @@ export const RunCreate = input('RunCreate', {
         'A JSON Schema (2020-12, or draft-07 where $schema says so) that the final answer must fit; at most 64 KiB and 32 levels.',
     }),
   ),
+  artifacts: Type.Optional(
+    Type.Array(Type.String({ minLength: 1, maxLength: 1024 }), {
+      maxItems: 32,
+      description:
+        'Globs, from the workspace’s root, of files to keep when the run has ended: `*`, `?`, `**`, `[a-z]`, `{one,two}`. `*` and `**` stand for no names with a dot at their beginning.',
+    }),
+  ),
   on_busy: Type.Optional(Type.Enum(['queue', 'reject'])),
   metadata: Type.Optional(Metadata),
 });
@@ -144,6 +151,7 @@ export const Run = named(
     sandbox: Type.Enum(['auto', 'none', 'required']),
     checkpoint: Type.Object({ before: Type.Boolean(), after: Type.Boolean() }, { additionalProperties: false }),
     output_schema: nullable(Type.Record(Type.String(), Type.Unknown())),
+    artifacts: Type.Array(Type.String()),
     metadata: Metadata,
     status: Type.Enum([...runStatuses]),
     stop_reason: nullable(Type.Enum([...stopReasons])),

@@ -33,6 +33,7 @@ const read = reader<RunRow>({
     'checkpoint',
     'output_schema',
     'structured_output',
+    'artifacts',
   ],
 });
 const toRow = (row: object | undefined): RunRow | undefined => row && read(row as never);
