@@ -48,7 +48,7 @@ export function createApp({ home, config, clock, log, env, runner }: Needs) {
   const idempotency = createIdempotency({ db, clock });
   const events = createEvents({ db });
   const operations = createOperations({ db, clock, log });
-  const access = createAccess({ db, clock, token: openSessionToken(home.token, clock) });
+  const access = createAccess({ db, clock, token: openSessionToken(home.token, clock), config: config.oauth });
   const registry = createRegistry({ rows: config.harnesses, env });
 
   const sessions = createSessions({ db, clock });

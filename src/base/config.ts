@@ -26,6 +26,45 @@ export const ConfigSchema = Type.Object(
       },
       { additionalProperties: false, default: {} },
     ),
+    oauth: Type.Object(
+      {
+        issuers: Type.Array(
+          Type.Object(
+            {
+              issuer: Type.String({ pattern: '^https?://', description: '`iss` of the tokens, letter for letter.' }),
+              audience: Type.String({ minLength: 1, description: 'What `aud` of the tokens must hold.' }),
+              jwks_url: Type.Optional(
+                Type.String({ pattern: '^https?://', description: 'The key set; found by discovery when left out.' }),
+              ),
+              algorithms: Type.Optional(
+                Type.Array(
+                  Type.Enum([
+                    'RS256',
+                    'RS384',
+                    'RS512',
+                    'PS256',
+                    'PS384',
+                    'PS512',
+                    'ES256',
+                    'ES384',
+                    'ES512',
+                    'EdDSA',
+                    'Ed25519',
+                  ]),
+                  { minItems: 1 },
+                ),
+              ),
+            },
+            { additionalProperties: false },
+          ),
+          {
+            default: [],
+            description: 'Whose JWT access tokens are taken; members are added by `agentctl orgs members add`.',
+          },
+        ),
+      },
+      { additionalProperties: false, default: {} },
+    ),
     runs: Type.Object(
       {
         max_parallel: Type.Integer({
