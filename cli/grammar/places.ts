@@ -1,0 +1,78 @@
+import type { Command } from 'commander';
+import { type Does, listing, seconds, shown } from '../options.ts';
+import { checkpointCommands } from './checkpoints.ts';
+import { fileCommands } from './files.ts';
+
+/** Projects, workspaces and sessions, and what is in them. */
+export function placeCommands(program: Command, does: Does): void {
+  const places = () => import('../commands/projects.ts');
+  const workspaces = () => import('../commands/workspaces.ts');
+  const sessions = () => import('../commands/sessions.ts');
+  program.commandsGroup('Projects, workspaces, sessions:');
+  const projects = program.command('projects').description('projects hold workspaces and their runs');
+  listing(projects.command('ls'))
+    .description('list projects')
+    .option('-a, --all', 'archived ones too')
+    .action(does(places, 'ls'));
+  shown(projects.command('new'))
+    .description('create a project')
+    .argument('<name>')
+    .option('--description <text>')
+    .action(does(places, 'create'));
+  shown(projects.command('show'))
+    .description('everything about a project')
+    .argument('<project>')
+    .action(does(places, 'show'));
+  projects
+    .command('rename')
+    .description('give it another name')
+    .argument('<project>')
+    .argument('<name>')
+    .action(does(places, 'rename'));
+  projects
+    .command('archive')
+    .description('put it away; files and history stay')
+    .argument('<project>')
+    .action(does(places, 'archive'));
+  projects
+    .command('rm')
+    .description('archive it and remove it for good later')
+    .argument('<project>')
+    .option('--after <time>', 'how long one may change one’s mind', seconds)
+    .action(does(places, 'remove'));
+  const ws = program.command('workspaces').description('trees of files that runs work in');
+  listing(ws.command('ls')).description('list workspaces').argument('[project]').action(does(workspaces, 'ls'));
+  shown(ws.command('new'))
+    .description('create a workspace; without --directory an empty one')
+    .argument('<project>')
+    .argument('[name]')
+    .option('--directory <path>', 'this directory itself')
+    .option('--worktree', 'a git worktree of --directory, or of the current directory')
+    .action(does(workspaces, 'create'));
+  shown(ws.command('show'))
+    .description('everything about a workspace')
+    .argument('<workspace>')
+    .action(does(workspaces, 'show'));
+  ws.command('rename')
+    .description('give it another name')
+    .argument('<workspace>')
+    .argument('<name>')
+    .action(does(workspaces, 'rename'));
+  ws.command('path').description('print where its files are').argument('<workspace>').action(does(workspaces, 'path'));
+  ws.command('rm')
+    .description('remove it later; your own directory is never touched')
+    .argument('<workspace>')
+    .option('--after <time>', 'how long one may change one’s mind', seconds)
+    .action(does(workspaces, 'remove'));
+  checkpointCommands(program, does);
+  fileCommands(program.command('files').description('the files of a workspace'), does);
+  const sessionsGroup = program.command('sessions').description('conversations that go on over several runs');
+  listing(sessionsGroup.command('ls'))
+    .description('list sessions')
+    .option('-w, --workspace <workspace>', 'only of this workspace')
+    .action(does(sessions, 'ls'));
+  shown(sessionsGroup.command('show'))
+    .description('a session and its runs')
+    .argument('<session>')
+    .action(does(sessions, 'show'));
+}

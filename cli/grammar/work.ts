@@ -1,0 +1,80 @@
+import { type Command, Option } from 'commander';
+import { type Does, listing, money, pairs, seconds, shown, whole } from '../options.ts';
+
+/** Runs: to start, watch, list and end them. */
+export function workCommands(program: Command, does: Does): void {
+  const runs = () => import('../commands/runs.ts');
+  program.commandsGroup('Work:');
+  program
+    .command('run')
+    .description('start a run in this directory and follow it to its end')
+    .argument('[prompt]', 'what to do; - reads standard input')
+    .option('-p, --project <project>', 'in a new workspace of this project')
+    .option('-w, --workspace <workspace>', 'in this workspace')
+    .option('-s, --session <session>', 'as the next message of this session')
+    .option('-c, --continue', 'as the next message of the latest session here')
+    .option('-m, --model <model>', 'which model')
+    .option('--harness <name>', 'which agent (`agentctl harnesses`); shell runs the prompt as a script')
+    .option('--worktree', 'in a git worktree of its own, next to other runs')
+    .option('--file <path>', 'read the prompt from a file')
+    .option('--max-cost <usd>', 'stop at this cost, such as 0.50', money)
+    .option('--timeout <time>', 'stop after this time, such as 20m', seconds)
+    .option('-d, --detach', 'print the run’s id and come back at once')
+    .addOption(
+      new Option('--permission <mode>', 'what the agent may do unasked').choices(['ask', 'accept-edits', 'full']),
+    )
+    .addOption(new Option('--on-input <what>', 'when the agent asks something').choices(['ask', 'reject', 'fail']))
+    .addOption(new Option('--sandbox <mode>', 'whether to run in a sandbox').choices(['auto', 'none', 'required']))
+    .option('-o, --output <file>', 'write the result to a file')
+    .option('--idempotency-key <key>', 'the same key starts the same run once')
+    .option('--label <name=value>', 'metadata, may be repeated', pairs)
+    .action(does(() => import('../commands/run.ts'), 'runCommand', { output: undefined }));
+  program
+    .command('attach')
+    .description('follow a run live; leaving does not stop it')
+    .argument('<run>')
+    .action(does(() => import('../commands/attach.ts'), 'attach'));
+  listing(program.command('ps'))
+    .description('what is running and waiting')
+    .option('-a, --all', 'finished runs too')
+    .option('--status <list>', 'only these, separated by commas')
+    .option('-w, --watch', 'keep the list up to date')
+    .action(does(runs, 'ps'));
+  program
+    .command('logs')
+    .description('what a run did, in plain lines; without a run the daemon’s log')
+    .argument('[run]')
+    .option('-f, --follow', 'go on with what comes')
+    .option('--after <sequence>', 'only what came after this event', whole)
+    .option('--raw', 'what the harness itself printed, and nothing else')
+    .action(does(() => import('../commands/logs.ts'), 'logs'));
+  program
+    .command('wait')
+    .description('wait until runs have ended; the exit code tells how')
+    .argument('<runs...>')
+    .option('--timeout <time>', 'give up after this time, with exit code 124', seconds)
+    .action(does(() => import('../commands/wait.ts'), 'wait'));
+  program.command('cancel').description('stop a run').argument('<runs...>').action(does(runs, 'cancel'));
+  program
+    .command('retry')
+    .description('start a run again as it was, and follow it')
+    .argument('<run>')
+    .option('-d, --detach', 'print the new run’s id and come back at once')
+    .action(does(() => import('../commands/run.ts'), 'retry'));
+  const runsGroup = program.command('runs').description('list runs and look into one');
+  listing(runsGroup.command('ls'))
+    .description('list runs, newest first')
+    .option('--status <list>', 'only these, separated by commas')
+    .option('-w, --workspace <workspace>', 'only of this workspace')
+    .option('-p, --project <project>', 'only of this project')
+    .option('-s, --session <session>', 'only of this session')
+    .action(does(runs, 'ls'));
+  shown(runsGroup.command('show')).description('everything about a run').argument('<run>').action(does(runs, 'show'));
+  shown(runsGroup.command('result')).description('what came of a run').argument('<run>').action(does(runs, 'result'));
+  runsGroup
+    .command('events')
+    .description('a run’s history, one event a line')
+    .argument('<run>')
+    .option('--after <sequence>', 'only what came after this event', whole)
+    .action(does(runs, 'events'));
+}
