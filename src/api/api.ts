@@ -2,6 +2,7 @@ import type { Endpoint, Input, Reply } from './endpoint.ts';
 import { projectRows } from './rows/projects.ts';
 import { workspaceRows } from './rows/workspaces.ts';
 import { fileRows } from './rows/files.ts';
+import { accessRows } from './rows/access.ts';
 import { checkpointRows } from './rows/checkpoints.ts';
 import { sessionRows } from './rows/sessions.ts';
 import { runRows } from './rows/runs.ts';
@@ -15,6 +16,7 @@ export const api = {
   ...checkpointRows,
   ...sessionRows,
   ...runRows,
+  ...accessRows,
   ...serverRows,
 } as const satisfies Record<string, Endpoint>;
 

@@ -26,6 +26,31 @@ export const ConfigSchema = Type.Object(
       },
       { additionalProperties: false, default: {} },
     ),
+    limits: Type.Object(
+      {
+        requests_per_minute: Type.Integer({
+          minimum: 0,
+          default: 6_000,
+          description: 'Of one API key or user of an issuer; 0 for no limit. The local session has none.',
+        }),
+        streams: Type.Integer({
+          minimum: 1,
+          default: 256,
+          description: 'Event streams that one API key or user of an issuer may have open at once.',
+        }),
+        waiting_requests: Type.Integer({
+          minimum: 1,
+          default: 1_024,
+          description: 'Requests at work at once; more are told to come back later.',
+        }),
+        delay_ms: Type.Integer({
+          minimum: 100,
+          default: 2_000,
+          description: 'When the daemon is later than this with everything, new requests are told to come back later.',
+        }),
+      },
+      { additionalProperties: false, default: {} },
+    ),
     oauth: Type.Object(
       {
         issuers: Type.Array(

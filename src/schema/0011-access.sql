@@ -28,3 +28,7 @@ CREATE TABLE browser_sessions (
   kind       TEXT NOT NULL,
   expires_at TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
+
+-- A secret that an answer showed once, sealed; for as long as a repeated request may see it.
+ALTER TABLE idempotency ADD COLUMN secret TEXT;
+CREATE INDEX idempotency_secrets ON idempotency (created_at) WHERE secret IS NOT NULL;
