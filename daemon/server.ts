@@ -10,6 +10,7 @@ import { parseJson } from './json.ts';
 import { httpOptions } from './listen.ts';
 import { servePrivate } from './private.ts';
 import { accessRoutes } from './routes/access.ts';
+import { agentRoutes } from './routes/agents.ts';
 import { checkpointRoutes } from './routes/checkpoints.ts';
 import { fileRoutes } from './routes/files.ts';
 import { operationRoutes } from './routes/operations.ts';
@@ -104,6 +105,7 @@ export async function createServer(app: App, loggerInstance?: FastifyBaseLogger)
     ...workspaceRoutes(app),
     ...fileRoutes(app),
     ...checkpointRoutes(app),
+    ...agentRoutes(app),
     ...sessionRoutes(app),
     ...runRoutes(app),
     ...operationRoutes(app),

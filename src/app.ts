@@ -2,6 +2,7 @@ import { mkdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { createAccess } from './access/access.ts';
 import { openSessionToken } from './access/session-token.ts';
+import { createAgents } from './agents/agents.ts';
 import type { Home } from './api/home.ts';
 import type { Clock } from './base/clock.ts';
 import { type Config, ConfigError, harnessEnvironment } from './base/config.ts';
@@ -53,6 +54,7 @@ export function createApp({ home, config, clock, log, env, runner }: Needs) {
   const access = createAccess({ db, clock, token: openSessionToken(home.token, clock), config: config.oauth });
   const registry = createRegistry({ rows: config.harnesses, env });
 
+  const agents = createAgents({ db, clock, harnesses: registry.ids });
   const sessions = createSessions({ db, clock });
   const inputs = createInputs({ db, clock });
   // Rooms below the engine set it going, or ask it: what they must know of it is handed in here.
@@ -147,6 +149,7 @@ export function createApp({ home, config, clock, log, env, runner }: Needs) {
     config,
     idempotency,
     access,
+    agents,
     events,
     operations,
     registry,

@@ -197,13 +197,14 @@ describe('SQL', () => {
   });
 
   const tables: Record<string, string[]> = {
+    agents: ['agents', 'agent_revisions'],
     access: ['settings', 'organizations', 'users', 'memberships'],
     events: ['events'],
     operations: ['operations'],
     projects: ['projects'],
     workspaces: ['workspaces'],
     files: ['transfers'],
-    checkpoints: ['checkpoints', 'restores'],
+    checkpoints: ['checkpoints', 'restores', 'diffs', 'upkeep'],
     sessions: ['sessions'],
     inputs: ['inputs'],
     runs: ['runs'],
@@ -240,7 +241,7 @@ describe('one owner for each outside tool: who wants another one, or to leave it
     'better-sqlite3': /^src\/base\/db\.ts$/,
     'close-with-grace': /^daemon\/main\.ts$/,
     commander: /^cli\//,
-    diff: /^src\/checkpoints\/comparing\.ts$/,
+    diff: /^src\/trees\/hunks\.ts$/,
     'content-disposition': /^daemon\/bytes\.ts$/,
     'env-paths': /^src\/api\/home\.ts$/,
     'eventsource-parser': /^src\/api\/sse\.ts$/,

@@ -89,6 +89,9 @@ const print = ({ out }: Context, checkpoint: Checkpoint): void =>
     ['files', checkpoint.file_count === null ? null : String(checkpoint.file_count)],
     ['size', checkpoint.size_bytes === null ? null : size(checkpoint.size_bytes)],
     ['stored', checkpoint.stored_bytes === null ? null : `${size(checkpoint.stored_bytes)} more than before`],
+    ['commit', checkpoint.git?.head ?? null],
+    ['branch', checkpoint.git?.branch ?? null],
+    ['kept until', checkpoint.expires_at && `${checkpoint.expires_at.slice(0, 10)}, or as long as it is the newest`],
     ['tree', checkpoint.tree_hash],
   ]);
 
@@ -185,10 +188,30 @@ export async function undo(context: Context, options: Where & { dryRun?: boolean
 export async function diff(context: Context, options: Where, text?: string): Promise<void> {
   const client = await context.client();
   const { id } = await runOf(client, options, text);
-  const answer = await client.raw('GET', `/v1/runs/${id}/diff`);
+  await printPatch(context, client, `/v1/runs/${id}/diff`, 'No file was changed.');
+}
+
+/** `agentctl checkpoints diff CHECKPOINT [OTHER]`: what came after it, up to another one or to now. */
+export async function compare(context: Context, options: Where, text: string, other?: string): Promise<void> {
+  const client = await context.client();
+  const { id: checkpoint_id, workspace_id } = await checkpointOf(client, options, text);
+  const against =
+    other === undefined ? 'workspace' : (await checkpointOf(client, { workspace: workspace_id }, other)).id;
+  const path = { checkpoint_id };
+  if (context.out.isJson)
+    return context.out.json(await client.call('getCheckpointDiff', { path, query: { against }, headers: {} }));
+  await printPatch(
+    context,
+    client,
+    `/v1/checkpoints/${checkpoint_id}/diff?against=${against}`,
+    other === undefined ? 'Everything is as it was then.' : 'They are equal.',
+  );
+}
+
+async function printPatch({ out }: Context, client: Client, path: string, ifEmpty: string): Promise<void> {
+  const answer = await client.raw('GET', path, { headers: { accept: 'text/x-diff' } });
   if (answer.status !== 200) throw failureOf(answer);
-  const { out } = context;
-  if (answer.text === '') return out.note('No file was changed.');
+  if (answer.text === '') return out.note(ifEmpty);
   if (!out.streams.stdout.isTTY) return void out.streams.stdout.write(answer.text);
   for (const line of answer.text.trimEnd().split('\n')) out.print(paintLine(out, line));
 }

@@ -17,6 +17,11 @@ export function checkpointCommands(program: Command, does: Does): void {
     .description('everything about a checkpoint')
     .argument('<checkpoint>')
     .action(does(load, 'show'));
+  at(shown(group.command('diff')))
+    .description('what has changed since a checkpoint, or up to another one')
+    .argument('<checkpoint>')
+    .argument('[other]', 'the files as they are now when it is left out')
+    .action(does(load, 'compare'));
   at(group.command('rm')).description('remove a checkpoint').argument('<checkpoint>').action(does(load, 'remove'));
   at(program.command('restore'))
     .description('make the files what they were at a checkpoint; what is there is kept first')

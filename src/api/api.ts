@@ -4,6 +4,7 @@ import { workspaceRows } from './rows/workspaces.ts';
 import { fileRows } from './rows/files.ts';
 import { accessRows } from './rows/access.ts';
 import { checkpointRows } from './rows/checkpoints.ts';
+import { agentRows } from './rows/agents.ts';
 import { sessionRows } from './rows/sessions.ts';
 import { runRows } from './rows/runs.ts';
 import { serverRows } from './rows/server.ts';
@@ -14,6 +15,7 @@ export const api = {
   ...workspaceRows,
   ...fileRows,
   ...checkpointRows,
+  ...agentRows,
   ...sessionRows,
   ...runRows,
   ...accessRows,

@@ -54,7 +54,7 @@ export interface Endpoint {
   reply?: TSchema;
   /** The answer is text/event-stream. */
   stream?: true;
-  /** The answer is raw bytes: application/octet-stream. */
+  /** The answer is raw bytes: application/octet-stream. With `reply`: or JSON of that shape, for those who prefer it. */
   replyBytes?: true;
   /** What these bytes are, where it is something else. */
   replyType?: string;
@@ -76,8 +76,12 @@ type Parameters<Path extends string> = Path extends `${string}{${infer Name}}${i
   ? Name | Parameters<Rest>
   : never;
 
-/** What a handler is given and what a client's caller gives: path parameters, query and body, as the row has them. */
-export type Input<E> = (E extends { route: infer R extends string }
+/**
+ * What a handler is given and what a client's caller gives: path parameters, query and body, as the row has them. Row by row: of
+ * all rows at once the compiler would multiply every path with every query and every body.
+ */
+export type Input<E> = E extends unknown ? InputOfOne<E> : never;
+type InputOfOne<E> = (E extends { route: infer R extends string }
   ? [Parameters<R>] extends [never]
     ? object
     : { path: Record<Parameters<R>, string> }

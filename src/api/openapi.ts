@@ -80,6 +80,8 @@ function describe(operationId: string, endpoint: Endpoint, write: (schema: unkno
   for (const [name, schema] of Object.entries(
     (headers as { properties?: Record<string, TSchema> } | undefined)?.properties ?? {},
   )) {
+    // It may not be described as a parameter: the types of the answer say it.
+    if (name === 'accept') continue;
     const { description, ...rest } = write(schema) as Json;
     parameters.push({ name: headerName(name), in: 'header', required: false, description, schema: rest });
   }
@@ -110,7 +112,11 @@ function describe(operationId: string, endpoint: Endpoint, write: (schema: unkno
   const success: Json = { description: successes[status], headers: { 'X-Request-Id': { schema: { type: 'string' } } } };
   if (stream) success.content = { 'text/event-stream': { schema: { type: 'string' } } };
   else if (endpoint.replyBytes) {
-    if (endpoint.replyType) success.content = { [endpoint.replyType]: { schema: { type: 'string' } } };
+    if (endpoint.replyType)
+      success.content = {
+        [endpoint.replyType]: { schema: { type: 'string' } },
+        ...(reply ? { 'application/json': { schema: write(reply) } } : {}),
+      };
     else {
       success.content = raw;
       success.headers = { ...(success.headers as Json), ETag: { schema: { type: 'string' } } };

@@ -169,6 +169,13 @@ export const ConfigSchema = Type.Object(
           default: 10_240,
           description: 'A larger tree is not kept.',
         }),
+        retention_days: Type.Number({
+          exclusiveMinimum: 0,
+          maximum: 36_500,
+          default: 30,
+          description:
+            'After which checkpoints that nobody asked for are removed: those around runs, restores and removals. A workspace’s newest stays, and so does what a run changed.',
+        }),
       },
       { additionalProperties: false, default: {} },
     ),

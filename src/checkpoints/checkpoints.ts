@@ -1,4 +1,10 @@
-import type { Checkpoint, CheckpointCreate, CheckpointTrigger, RestoreRequest } from '../api/checkpoints.ts';
+import type {
+  Checkpoint,
+  CheckpointCreate,
+  CheckpointDiff,
+  CheckpointTrigger,
+  RestoreRequest,
+} from '../api/checkpoints.ts';
 import type { Page } from '../api/common.ts';
 import { Fault } from '../api/error.ts';
 import type { Operation } from '../api/operations.ts';
@@ -11,7 +17,8 @@ import type { Db, Tx } from '../base/db.ts';
 import type { Logger } from '../base/log.ts';
 import { type Paging, toPage } from '../base/page.ts';
 import { type Operations, toResourceError } from '../operations/operations.ts';
-import { changesBetween, patchBetween } from './comparing.ts';
+import { changesBetween, comparison, maxNamed, patchBetween } from './comparing.ts';
+import type { Trees } from '../trees/trees.ts';
 import { createKeeping, type Kept } from './keeping.ts';
 import { faultOf } from './refusal.ts';
 import { createRestoring, type Places } from './restoring.ts';
@@ -27,6 +34,8 @@ interface Needs {
   /** The daemon's data folder: trees are kept below it. */
   folder: string;
 }
+
+const day = 86_400_000;
 
 /** Checkpoints of workspaces: whole trees that were read back, and workspaces made again what they were. */
 export function createCheckpoints({ db, clock, log, config, operations, places, folder }: Needs) {
@@ -61,8 +70,9 @@ export function createCheckpoints({ db, clock, log, config, operations, places, 
       file_count: null,
       size_bytes: null,
       stored_bytes: null,
+      git: null,
       verified_at: null,
-      expires_at: null,
+      expires_at: trigger === 'manual' ? null : iso(clock.now() + config.retention_days * day),
       error: null,
       metadata: {},
       exclude: keeping.exclude,
@@ -96,6 +106,38 @@ export function createCheckpoints({ db, clock, log, config, operations, places, 
     return tree_hash;
   };
 
+  /** Has the tree of a checkpoint and that of another, or of the workspace as it is now, compared. */
+  const between = async <Result>(
+    organization: string,
+    id: string,
+    against: string,
+    signal: AbortSignal,
+    compare: (trees: Trees, from: string, to: string) => Promise<Result>,
+  ): Promise<Result> => {
+    const from = find(organization, id);
+    const workspace = places.get(organization, from.workspace_id);
+    const trees = keeping.treesOf(workspace.project_id);
+    const tree = treeOf(from);
+    try {
+      if (against === 'workspace') {
+        if (workspace.status !== 'ready')
+          throw new Fault('invalid_state', `The workspace is ${workspace.status}.`, {
+            details: { state: workspace.status },
+          });
+        const { exclude } = from;
+        return await keeping.keep(workspace, { exclude, signal }, ({ tree_hash }) => compare(trees, tree, tree_hash));
+      }
+      const to = find(organization, against);
+      if (places.get(organization, to.workspace_id).project_id !== workspace.project_id)
+        throw new Fault('invalid_parameter', 'The checkpoint to compare with belongs to another project.', {
+          param: 'against',
+        });
+      return await compare(trees, tree, treeOf(to));
+    } catch (error) {
+      throw faultOf(error);
+    }
+  };
+
   const restoring = createRestoring({ db, clock, log, operations, places, store, keeping, add });
 
   operations.handle('checkpoint.create', async ({ checkpoint_id }: { checkpoint_id: string }) => {
@@ -104,10 +146,11 @@ export function createCheckpoints({ db, clock, log, config, operations, places, 
     if (row?.status !== 'creating' || !workspace) return { done: { checkpoint_id } };
     if (workspace.status === 'provisioning' || workspace.status === 'restoring') return { wait: null };
     try {
-      const kept = await keeping.keep(workspace, row.exclude);
-      crashPoint('checkpoint', 'kept');
-      db.write(() => store.update(checkpoint_id, whole(kept)));
-      return { done: { checkpoint_id, tree_hash: kept.tree_hash, file_count: kept.file_count } };
+      return await keeping.keep(workspace, { exclude: row.exclude }, (kept) => {
+        crashPoint('checkpoint', 'kept');
+        db.write(() => store.update(checkpoint_id, whole(kept)));
+        return { done: { checkpoint_id, tree_hash: kept.tree_hash, file_count: kept.file_count } };
+      });
     } catch (error) {
       const fault = faultOf(error);
       const failed = { status: 'failed' as const, error: toResourceError(fault), updated_at: iso(clock.now()) };
@@ -169,8 +212,8 @@ export function createCheckpoints({ db, clock, log, config, operations, places, 
       return restoring.begin(tx, workspace, checkpoint, body);
     },
 
-    /** Stores a workspace's tree and reads it back, for a checkpoint that is added afterwards. Throws TreeError. */
-    keep: (workspace: Workspace): Promise<Kept> => keeping.keep(workspace),
+    /** Stores a workspace's tree and reads it back, for a checkpoint that `use` adds. Throws TreeError. */
+    keep: (workspace: Workspace, use: (kept: Kept) => Promise<void>): Promise<void> => keeping.keep(workspace, {}, use),
 
     /** Writes down the checkpoint of a run whose tree has been kept; answers its id. Call it in a transaction. */
     add: (workspace: Workspace, trigger: CheckpointTrigger, kept: Kept, run_id: string): string =>
@@ -190,6 +233,20 @@ export function createCheckpoints({ db, clock, log, config, operations, places, 
         throw faultOf(error);
       });
     },
+
+    /**
+     * What differs from a checkpoint to another one, or to the workspace as it is now, as a unified diff. Throws `not_found`,
+     * `invalid_state` or `invalid_parameter`.
+     */
+    compare: (organization: string, id: string, against: string, signal: AbortSignal): Promise<string> =>
+      between(organization, id, against, signal, (trees, from, to) => patchBetween(trees, from, to, maxNamed, signal)),
+
+    /** The same as a list of files with counts of lines. */
+    difference: (organization: string, id: string, against: string, signal: AbortSignal): Promise<CheckpointDiff> =>
+      between(organization, id, against, signal, async (trees, from, to) => {
+        const changes = await comparison(trees, from, to, maxNamed, signal);
+        return { checkpoint_id: id, against, ...changes };
+      }),
 
     /** Throws `not_found`, or `invalid_state` unless the checkpoint is verified. */
     assertUsable(organization: string, id: string): void {

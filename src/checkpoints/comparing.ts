@@ -1,7 +1,6 @@
-import { isUtf8 } from 'node:buffer';
-import { structuredPatch } from 'diff';
 import type { Changes, FileChange } from '../api/runs.ts';
-import type { Change, Entry } from '../trees/reading.ts';
+import { toBytes } from '../trees/name.ts';
+import type { Entry } from '../trees/reading.ts';
 import type { Trees } from '../trees/trees.ts';
 
 /** A file with more bytes is not compared line by line. */
@@ -9,8 +8,8 @@ const maxBytes = 1_048_576;
 /** A comparison goes so far into the lines of files: how many files, and how many bytes of them. */
 const maxFiles = 300;
 const maxTotal = 33_554_432;
-/** One file takes at most so long (milliseconds) and so many edits. */
-const effort = { timeout: 500, maxEditLength: 20_000 };
+/** A comparison that a person or program reads names so many files at most. */
+export const maxNamed = 10_000;
 
 interface Compared {
   change: FileChange['change'];
@@ -25,32 +24,17 @@ interface Compared {
 const readable = (entry: Entry | null): Entry | null => (entry?.type === 'directory' ? null : entry);
 const bytesOf = (entry: Entry | null): number => entry?.size ?? 0;
 
-async function textOf(trees: Trees, entry: Entry | null): Promise<string | null> {
-  if (entry === null) return '';
-  if (entry.type === 'symlink') return entry.target;
-  const bytes = await trees.open(entry.hash!);
-  return isUtf8(bytes) && !bytes.includes(0) ? bytes.toString('utf8') : null;
-}
-
 async function hunksOf(trees: Trees, from: Entry | null, to: Entry | null): Promise<string[] | null> {
   if (bytesOf(from) > maxBytes || bytesOf(to) > maxBytes) return null;
   if (from && to && from.hash === to.hash && from.target === to.target) return [];
-  const [before, after] = [await textOf(trees, from), await textOf(trees, to)];
-  if (before === null || after === null) return null;
-  const patch = structuredPatch('', '', before, after, '', '', { context: 3, ...effort });
-  return (
-    patch?.hunks.flatMap(({ oldStart, oldLines, newStart, newLines, lines }) => [
-      `@@ -${oldLines === 0 ? oldStart - 1 : oldStart},${oldLines} +${newLines === 0 ? newStart - 1 : newStart},${newLines} @@`,
-      ...lines,
-    ]) ?? null
-  );
+  return trees.hunks(from, to);
 }
 
 /** Files and links that differ between two trees, each with its lines as far as that is worth it. */
-async function* compared(trees: Trees, before: string, after: string): AsyncGenerator<Compared> {
+async function* compared(trees: Trees, before: string, after: string, signal?: AbortSignal): AsyncGenerator<Compared> {
   let [files, total] = [0, 0];
-  const changes: Change[] = await trees.diff(before, after);
-  for (const { path, ...change } of changes) {
+  for (const { path, ...change } of await trees.diff(before, after)) {
+    signal?.throwIfAborted();
     const [from, to] = [readable(change.from), readable(change.to)];
     if (!from && !to) continue;
     // A file in a link's place, or the other way round, is another thing under the same name.
@@ -72,10 +56,25 @@ const sum = (numbers: (number | null)[]): number | null =>
 
 /** What changed between two trees, with counts of lines; null where a file is no text or too large. Throws TreeError. */
 export async function changesBetween(trees: Trees, before: string, after: string): Promise<Changes> {
+  const { truncated: _, ...changes } = await comparison(trees, before, after, Infinity);
+  return changes;
+}
+
+/** The same, naming `most` files at most; `truncated` says whether there are more. */
+export async function comparison(
+  trees: Trees,
+  before: string,
+  after: string,
+  most: number,
+  signal?: AbortSignal,
+): Promise<Changes & { truncated: boolean }> {
   const files = new Map<string, FileChange>();
-  for await (const { path, change, hunks } of compared(trees, before, after)) {
+  let truncated = false;
+  for await (const { path, change, hunks } of compared(trees, before, after, signal)) {
     const [additions, deletions] = [count(hunks, '+'), count(hunks, '-')];
     const first = files.get(path);
+    truncated = !first && files.size >= most;
+    if (truncated) break;
     files.set(
       path,
       first
@@ -91,22 +90,42 @@ export async function changesBetween(trees: Trees, before: string, after: string
   const all = [...files.values()].sort((a, b) => (a.path < b.path ? -1 : 1));
   return {
     files: all,
-    additions: sum(all.map(({ additions }) => additions)),
-    deletions: sum(all.map(({ deletions }) => deletions)),
+    additions: truncated ? null : sum(all.map(({ additions }) => additions)),
+    deletions: truncated ? null : sum(all.map(({ deletions }) => deletions)),
+    truncated,
   };
 }
 
 const modeOf = ({ type, mode }: Entry): string => (type === 'symlink' ? '120000' : mode & 0o100 ? '100755' : '100644');
 
-/** A path as git writes it: in quotation marks when it holds what would break a line. */
-const named = (side: 'a' | 'b', path: string): string =>
-  // oxlint-disable-next-line no-control-regex -- control characters are meant
-  /["\\\x00-\x1f\x7f]/.test(path) ? JSON.stringify(`${side}/${path}`) : `${side}/${path}`;
+const escapes: Record<string, string> = { '"': '\\"', '\\': '\\\\', '\t': '\\t', '\n': '\\n', '\r': '\\r' };
 
-/** What changed between two trees as a unified diff, as `git apply` takes it. Throws TreeError. */
-export async function patchBetween(trees: Trees, before: string, after: string): Promise<string> {
+/** A path as git writes it: in quotation marks, its bytes escaped, when it holds what would break a line or is no text. */
+function named(side: 'a' | 'b', path: string): string {
+  // oxlint-disable-next-line no-control-regex -- control characters are meant
+  if (path.isWellFormed() && !/["\\\x00-\x1f\x7f]/.test(path)) return `${side}/${path}`;
+  // oxlint-disable-next-line no-control-regex -- control characters are meant
+  const quoted = toBytes(path).replaceAll(/["\\\x00-\x1f\x7f-\xff]/g, (byte) => {
+    return escapes[byte] ?? `\\${byte.charCodeAt(0).toString(8).padStart(3, '0')}`;
+  });
+  return `"${side}/${quoted}"`;
+}
+
+/**
+ * What changed between two trees as a unified diff, as `git apply` takes it. More files than `most` are only counted, in a last
+ * line that is no part of a patch. Throws TreeError.
+ */
+export async function patchBetween(
+  trees: Trees,
+  before: string,
+  after: string,
+  most = maxNamed,
+  signal?: AbortSignal,
+): Promise<string> {
   const lines: string[] = [];
-  for await (const { path, from, to, hunks } of compared(trees, before, after)) {
+  let files = 0;
+  for await (const { path, from, to, hunks } of compared(trees, before, after, signal)) {
+    if (++files > most) continue;
     const [a, b] = [named('a', path), named('b', path)];
     const head = [`diff --git ${a} ${b}`];
     if (!from) head.push(`new file mode ${modeOf(to!)}`);
@@ -118,5 +137,6 @@ export async function patchBetween(trees: Trees, before: string, after: string):
     if (hunks === null) lines.push(`Binary files ${left} and ${right} differ`);
     else if (hunks.length > 0) lines.push(`--- ${left}`, `+++ ${right}`, ...hunks);
   }
+  if (files > most) lines.push(`# ${files - most} more files differ.`);
   return lines.length === 0 ? '' : `${lines.join('\n')}\n`;
 }

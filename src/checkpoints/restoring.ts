@@ -85,8 +85,9 @@ export function createRestoring({ db, clock, log, operations, places, store, kee
   const prepare = async (workspace: Workspace, id: string, restore: Restore): Promise<Lists> => {
     const { before_id, exclude } = restore;
     if (!store.find(before_id!)) {
-      const kept = await keeping.keep(workspace, exclude);
-      db.write(() => add(workspace, 'before_restore', kept, { id: before_id!, exclude }));
+      await keeping.keep(workspace, { exclude }, (kept) =>
+        db.write(() => add(workspace, 'before_restore', kept, { id: before_id!, exclude })),
+      );
     }
     crashPoint('restore', 'kept');
     const plan = await planOf(workspace, restore);

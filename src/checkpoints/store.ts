@@ -15,8 +15,8 @@ export interface Lists {
 }
 
 const columns =
-  'key, id, organization_id, workspace_id, name, status, "trigger", run_id, parent_id, revision, tree_hash, file_count, size_bytes, stored_bytes, verified_at, expires_at, error, metadata, exclude, created_at, updated_at';
-const read = reader<CheckpointRow>({ json: ['error', 'metadata', 'exclude'] });
+  'key, id, organization_id, workspace_id, name, status, "trigger", run_id, parent_id, revision, tree_hash, file_count, size_bytes, stored_bytes, git, verified_at, expires_at, error, metadata, exclude, created_at, updated_at';
+const read = reader<CheckpointRow>({ json: ['git', 'error', 'metadata', 'exclude'] });
 
 const toRow = (row: object): CheckpointRow => {
   const { key: _, ...checkpoint } = read(row as never) as CheckpointRow & { key?: number };

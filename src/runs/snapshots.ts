@@ -34,17 +34,18 @@ export function createSnapshots({ db, log, store, runs, workspaces, checkpoints 
     const workspace = workspaces.find(row.workspace_id)!;
     const trigger = triggers[side];
     try {
-      const kept = await checkpoints.keep(workspace);
-      const { before } = row.checkpoint_ids;
-      const changes = side === 'after' && before ? await checkpoints.changes(workspace, before, kept) : null;
-      crashPoint(`run.${trigger}`, 'kept');
-      write(id, (current) => {
-        const entry = runs.open(current);
-        const checkpoint_id = checkpoints.add(workspace, trigger, kept, id);
-        entry.fields.checkpoint_ids = { ...current.checkpoint_ids, [side]: checkpoint_id };
-        if (changes) entry.fields.changes = changes;
-        runs.say(entry, 'checkpoint.created', 'daemon', { checkpoint_id, trigger });
-        return entry;
+      await checkpoints.keep(workspace, async (kept) => {
+        const { before } = row.checkpoint_ids;
+        const changes = side === 'after' && before ? await checkpoints.changes(workspace, before, kept) : null;
+        crashPoint(`run.${trigger}`, 'kept');
+        write(id, (current) => {
+          const entry = runs.open(current);
+          const checkpoint_id = checkpoints.add(workspace, trigger, kept, id);
+          entry.fields.checkpoint_ids = { ...current.checkpoint_ids, [side]: checkpoint_id };
+          if (changes) entry.fields.changes = changes;
+          runs.say(entry, 'checkpoint.created', 'daemon', { checkpoint_id, trigger });
+          return entry;
+        });
       });
       crashPoint(`run.${trigger}`, 'committed');
     } catch (error) {

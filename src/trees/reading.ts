@@ -83,7 +83,12 @@ export function compareTrees(packs: Packs, from: string | null, to: string): Cha
         const onlyBelow = was?.kind === kinds.folder && is?.kind === kinds.folder && was.mode === is.mode;
         const change = was ? (is ? 'modified' : 'deleted') : 'added';
         if (!onlyBelow)
-          changes.push({ path, change, from: was ? entryOf(path, was) : null, to: is ? entryOf(path, is) : null });
+          changes.push({
+            path: toText(path),
+            change,
+            from: was ? entryOf(path, was) : null,
+            to: is ? entryOf(path, is) : null,
+          });
       }
       if (!sameContent) walk(path, read(was), read(is));
     }

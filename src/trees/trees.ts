@@ -3,6 +3,7 @@ import type { Collected } from './collect.ts';
 import { Crew, type Hand } from './crew.ts';
 import { TreeError } from './failure.ts';
 import { Gate } from './gate.ts';
+import type { Side } from './hunks.ts';
 import { toBytes } from './name.ts';
 import type { Change, Entry } from './reading.ts';
 import type { ScanOrder, Snapshot, Walked } from './scan.ts';
@@ -22,6 +23,8 @@ export interface SnapshotOptions {
   limits: Limits;
   /** Files read, and how many there are to read once that is known. Called a few times a second. */
   onProgress?(done: number, total: number | null): void;
+  /** Called with the tree right before no `collect` that was called meanwhile could miss it: who needs it longer says so from here on. */
+  onTree?(tree_hash: string): void;
   signal?: AbortSignal;
 }
 
@@ -56,6 +59,8 @@ export interface Trees {
   entries(tree_hash: string, options?: { after?: string; limit?: number }): Promise<Entry[]>;
   /** What differs between two trees, in the order of `entries`; null is the empty tree. */
   diff(from: string | null, to: string): Promise<Change[]>;
+  /** How the lines of two files or links differ, as a unified diff has it from `@@` on; null when that cannot be said. */
+  hunks(from: Side, to: Side): Promise<string[] | null>;
   /** The bytes of a file, by its hash. */
   open(object_hash: string): Promise<Buffer>;
   /**
@@ -195,7 +200,7 @@ export function openTrees(folder: string, { workers = 2 }: { workers?: number } 
   }
 
   const trees: Trees = {
-    snapshot(root, { cache, exclude, limits, ...more }) {
+    snapshot(root, { cache, exclude, limits, onTree, ...more }) {
       const order = {
         root: toBytes(root),
         cache,
@@ -212,6 +217,7 @@ export function openTrees(folder: string, { workers = 2 }: { workers?: number } 
             return outcome;
           });
           for (const kept of waiting) kept.add(result.tree_hash);
+          onTree?.(result.tree_hash);
           return { ...result, hashed, stored_bytes: stored };
         }),
       );
@@ -271,6 +277,8 @@ export function openTrees(folder: string, { workers = 2 }: { workers?: number } 
       read((hand) => hand.do('entries', { store: folder, tree_hash, after: after ?? null, limit })),
 
     diff: (from, to) => read((hand) => hand.do('diff', { store: folder, from, to })),
+
+    hunks: (from, to) => read((hand) => hand.do('hunks', { store: folder, from, to })),
 
     async open(object_hash) {
       const bytes = await read((hand) => hand.do('open', { store: folder, hash: object_hash }));

@@ -6,6 +6,7 @@ import { Beneath } from './beneath.ts';
 import { type Collected, collect } from './collect.ts';
 import { codeOf, TreeError } from './failure.ts';
 import { flush, flushAll, isMany } from './flush.ts';
+import { hunksBetween, type Side } from './hunks.ts';
 import { type Listing } from './listing.ts';
 import { type Bytes, split, toBytes, toOs, toText } from './name.ts';
 import { Packs } from './packs.ts';
@@ -279,6 +280,9 @@ const tasks = {
     if (!/^[0-9a-f]{64}$/.test(hash)) throw new TreeError('unknown_tree', 'This is no hash of an object.');
     return packsOf(store).read(Buffer.from(hash, 'hex'));
   },
+
+  hunks: ({ store, from, to }: { store: string; from: Side; to: Side }): Promise<string[] | null> =>
+    hunksBetween(packsOf(store), from, to),
 
   collect: ({ store, keep, isDry }: { store: string; keep: string[]; isDry: boolean }): Collected =>
     collect(packsOf(store), store, keep, isDry),

@@ -84,7 +84,7 @@ function writeFile(place: Place, to: string | Buffer, mode: number, flush: boole
     0o600,
   );
   try {
-    let at = 0;
+    let [at, written] = [0, 0];
     let sum: ReturnType<typeof createHash> | undefined;
     for (const piece of pack.pieces(object)) {
       if (piece.length === length) {
@@ -92,12 +92,15 @@ function writeFile(place: Place, to: string | Buffer, mode: number, flush: boole
       } else sum = (sum ?? createHash('sha256')).update(piece);
       // A long run of zeros becomes a hole.
       if (piece.length >= zeros.length && isZero(piece)) at += piece.length;
-      else
+      else {
         for (const end = at + piece.length, start = at; at < end;)
           at += writeSync(descriptor, piece, at - start, end - at, at);
+        written = at;
+      }
     }
     if (sum && !sum.digest().equals(digest)) throw damaged(digest);
-    ftruncateSync(descriptor, length);
+    // Only a hole at the end leaves it short; a cut that cuts nothing costs as much as a small write.
+    if (written !== length) ftruncateSync(descriptor, length);
     fchmodSync(descriptor, mode);
     if (flush) fsyncSync(descriptor);
   } finally {

@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import {
   chmodSync,
   existsSync,
@@ -99,6 +100,13 @@ describe('making one', () => {
     const [failed] = await list();
     expect(failed).toMatchObject({ status: 'failed', tree_hash: null, error: { code: 'payload_too_large' } });
     expect(code(await restore(failed.id))).toEqual([409, 'invalid_state']);
+  });
+
+  test('it says where the repository stood, as facts', async () => {
+    expect((await keep()).git).toBeNull();
+    execFileSync('git', ['init', '-q', '-b', 'work', root]);
+    const { git, expires_at } = await keep();
+    expect({ git, expires_at }).toEqual({ git: { head: null, branch: 'work' }, expires_at: null });
   });
 
   test('it can be removed', async () => {
@@ -375,6 +383,101 @@ describe('around a run', () => {
       checkpoint_ids: { before: expect.any(String), after: expect.any(String) },
     });
     gate.remove();
+  });
+});
+
+describe('what differs', () => {
+  const compare = (checkpoint: string, query = '', headers: Record<string, string> = {}) =>
+    open.call('GET', `/v1/checkpoints/${checkpoint}/diff${query}`, undefined, headers);
+
+  test('from a checkpoint to the files now, and to another checkpoint in both directions', async () => {
+    put('same.txt');
+    put('changed.txt', 'one\ntwo\n');
+    put('gone.txt', 'x\n');
+    const first = await keep();
+    put('changed.txt', 'one\n2\n');
+    rmSync(join(root, 'gone.txt'));
+    put('new.sh', '#!/bin/sh\n');
+    chmodSync(join(root, 'new.sh'), 0o755);
+    const patch = [
+      'diff --git a/changed.txt b/changed.txt',
+      '--- a/changed.txt',
+      '+++ b/changed.txt',
+      '@@ -1,2 +1,2 @@',
+      ' one',
+      '-two',
+      '+2',
+      'diff --git a/gone.txt b/gone.txt',
+      'deleted file mode 100644',
+      '--- a/gone.txt',
+      '+++ /dev/null',
+      '@@ -1,1 +0,0 @@',
+      '-x',
+      'diff --git a/new.sh b/new.sh',
+      'new file mode 100755',
+      '--- /dev/null',
+      '+++ b/new.sh',
+      '@@ -0,0 +1,1 @@',
+      '+#!/bin/sh',
+      '',
+    ].join('\n');
+    const before = await workspace();
+    const live = await compare(first.id);
+    expect(live).toMatchObject({ status: 200, text: patch });
+    expect(live.headers).toMatchObject({ 'content-type': 'text/x-diff; charset=utf-8', vary: 'Accept' });
+    expect((await compare(first.id, '?against=workspace')).text).toBe(patch);
+    expect([await workspace(), (await list()).length]).toEqual([before, 1]);
+
+    const second = await keep();
+    expect((await compare(first.id, `?against=${second.id.toUpperCase()}`)).text).toBe(patch);
+    expect((await compare(second.id, `?against=${first.id}`)).text).toContain('-2\n+two\n');
+    expect((await compare(second.id)).text).toBe('');
+    for (const accept of ['application/json', 'text/plain;q=0.1, application/*', 'text/x-diff;q=0.5,application/json'])
+      expect((await compare(first.id, '', { accept })).body).toEqual({
+        checkpoint_id: first.id,
+        against: 'workspace',
+        files: [
+          { path: 'changed.txt', change: 'modified', additions: 1, deletions: 1 },
+          { path: 'gone.txt', change: 'deleted', additions: 0, deletions: 1 },
+          { path: 'new.sh', change: 'added', additions: 1, deletions: 0 },
+        ],
+        additions: 2,
+        deletions: 2,
+        truncated: false,
+      });
+    for (const accept of ['*/*', 'text/*', 'text/x-diff, application/json;q=0.9'])
+      expect((await compare(first.id, '', { accept })).text).toBe(patch);
+  });
+
+  test('git applies it, whatever the files are called', async () => {
+    execFileSync('git', ['init', '-q', root]);
+    const odd = ['plain.txt', 'a b.txt', 'tab\tand\nline', '"quoted"\\', 'ümlaut', '\u0001'];
+    for (const name of odd) put(name, 'one\n');
+    const raw = Buffer.concat([Buffer.from(`${root}/`), Buffer.from([0x63, 0xe9, 0xff])]);
+    writeFileSync(raw, 'one\n');
+    const first = await keep();
+    for (const name of odd) put(name, 'two\n');
+    writeFileSync(raw, 'two\n');
+    put('ünew\n.txt', 'new\n');
+    const { text: patch } = await compare(first.id);
+    await restored(first.id);
+    execFileSync('git', ['apply', '-'], { cwd: root, input: patch });
+    expect(odd.map(text)).toEqual(odd.map(() => 'two\n'));
+    expect([readFileSync(raw, 'utf8'), text('ünew\n.txt')]).toEqual(['two\n', 'new\n']);
+    expect((await compare(first.id)).text).toBe(patch);
+  });
+
+  test('bad questions are refused', async () => {
+    const { id: first } = await keep();
+    expect(code(await compare(nowhere))).toEqual([404, 'not_found']);
+    expect(code(await compare(first, `?against=${nowhere}`))).toEqual([404, 'not_found']);
+    expect(code(await compare(first, '?against=now'))).toEqual([400, 'invalid_parameter']);
+    const other = await createProject(open);
+    const elsewhere = await createWorkspace(open, other.id);
+    const { resource } = await settled(await open.call('POST', `/v1/workspaces/${elsewhere.id}/checkpoints`, {}));
+    expect(code(await compare(first, `?against=${resource.id}`))).toEqual([400, 'invalid_parameter']);
+    await open.call('DELETE', `/v1/workspaces/${id}?after_seconds=100`);
+    expect(code(await compare(first))).toEqual([409, 'invalid_state']);
   });
 });
 

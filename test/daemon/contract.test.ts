@@ -63,7 +63,7 @@ describe('every reply is what its row says', () => {
     expect(answer.headers['x-request-id']).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$/);
     expect(answer.headers['x-content-type-options']).toBe('nosniff');
     expect(answer.headers['cache-control']).toBe('no-store');
-    if (endpoint.reply) {
+    if (endpoint.reply && (!endpoint.replyBytes || headers?.accept)) {
       expect(answer.headers['content-type']).toBe('application/json; charset=utf-8');
       expect({ id, errors: errorsOf(endpoint.reply, answer.body), body: answer.body }).toMatchObject({ errors: [] });
     }
@@ -204,7 +204,29 @@ describe('every reply is what its row says', () => {
     expect(await shown(real)).toMatchObject({ status: 'succeeded', result: { dry_run: false } });
     const { body: made } = await call('listCheckpoints');
     const other = made.data[0].id as string;
+    expect((await call('getCheckpointDiff')).headers['content-type']).toBe('text/x-diff; charset=utf-8');
+    const asJson = { query: `?against=${other}`, headers: { accept: 'application/json' } };
+    expect((await call('getCheckpointDiff', asJson)).body).toMatchObject({ against: other, files: [] });
     await call('deleteCheckpoint', { checkpoint_id: other });
+  });
+
+  test('agents', async () => {
+    const { body: agent, headers } = await call('createAgent', {
+      body: { name: 'Reviewer', harness: 'missing', instructions: 'Be brief.', limits: { max_turns: 3 } },
+    });
+    ids.agent_id = agent.id;
+    expect(headers).toMatchObject({ location: `/v1/agents/${agent.id}`, etag: '"1"' });
+    expect(agent).toMatchObject({ revision: 1, tools: [], permission_mode: 'ask', on_input: 'ask', archived_at: null });
+    const changed = await call('updateAgent', { body: { model: 'm' }, headers: { 'if-match': '"1"' } });
+    expect(changed.body).toMatchObject({ revision: 2, model: 'm', instructions: 'Be brief.' });
+    expect(changed.headers.etag).toBe('"2"');
+    expect((await call('getAgent')).body).toEqual(changed.body);
+    expect((await call('getAgent', { query: '?revision=1' })).body).toEqual(agent);
+    expect((await call('listAgentRevisions')).body.data).toEqual([changed.body, agent]);
+    await call('deleteAgent');
+    await call('deleteAgent');
+    expect((await call('listAgents', { query: '?archived=true' })).body.data).toMatchObject([{ id: agent.id }]);
+    expect((await call('listAgents', { query: '?archived=false' })).body.data).toEqual([]);
   });
 
   test('runs, sessions and inputs', async () => {

@@ -36,6 +36,30 @@ test('a run that breaks the files of a directory is looked at and undone, and th
     });
     writeFileSync(join(cwd, 'bad.txt'), 'worse');
     writeFileSync(join(cwd, 'more.txt'), 'more');
+    expect(await cli('checkpoints', 'diff', 'here')).toBe(
+      [
+        'diff --git a/bad.txt b/bad.txt',
+        '--- a/bad.txt',
+        '+++ b/bad.txt',
+        '@@ -1,1 +1,1 @@',
+        '-bad',
+        '+worse',
+        '\\ No newline at end of file',
+        'diff --git a/more.txt b/more.txt',
+        'new file mode 100644',
+        '--- /dev/null',
+        '+++ b/more.txt',
+        '@@ -0,0 +1,1 @@',
+        '+more',
+        '\\ No newline at end of file',
+        '',
+      ].join('\n'),
+    );
+    expect(await cli('checkpoints', 'diff', newest!, 'here')).toBe('');
+    expect(JSON.parse(await cli('checkpoints', 'diff', 'here', '--json'))).toMatchObject({
+      against: 'workspace',
+      files: [{ path: 'bad.txt' }, { path: 'more.txt' }],
+    });
     await cli('restore', 'here', './bad.txt', '-y');
     expect([readFileSync(join(cwd, 'bad.txt'), 'utf8'), look()]).toEqual(['bad\n', ['bad.txt', 'more.txt']]);
     expect(await cli('checkpoints', 'show', 'here')).toMatch(/^status +verified$/m);

@@ -1,5 +1,12 @@
 import { Type } from 'typebox';
-import { Checkpoint, CheckpointCreate, RestoreRequest } from '../checkpoints.ts';
+import {
+  Checkpoint,
+  CheckpointCreate,
+  CheckpointDiff,
+  CheckpointDiffQuery,
+  DiffHeaders,
+  RestoreRequest,
+} from '../checkpoints.ts';
 import { page, paging } from '../common.ts';
 import { Operation } from '../operations.ts';
 import { type Endpoint, row } from '../endpoint.ts';
@@ -33,6 +40,17 @@ export const checkpointRows = {
     scope: 'files:write',
     status: 202,
     reply: Operation,
+  }),
+  getCheckpointDiff: row('GET /v1/checkpoints/{checkpoint_id}/diff', {
+    summary:
+      'Get what differs from a checkpoint to another one, or to the files now: a unified diff, or JSON by Accept',
+    scope: 'files:read',
+    query: CheckpointDiffQuery,
+    headers: DiffHeaders,
+    status: 200,
+    replyBytes: true,
+    replyType: 'text/x-diff',
+    reply: CheckpointDiff,
   }),
   restoreWorkspace: row('POST /v1/workspaces/{workspace_id}/restore', {
     summary: 'Make the tree, or parts of it, what it was at a checkpoint',

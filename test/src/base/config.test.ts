@@ -38,6 +38,7 @@ const defaults: Config = {
     ],
     max_files: 1_000_000,
     max_megabytes: 10_240,
+    retention_days: 30,
   },
   log: { level: 'info', max_megabytes: 10, keep: 5 },
   limits: { requests_per_minute: 6_000, streams: 256, waiting_requests: 1_024, delay_ms: 2_000 },

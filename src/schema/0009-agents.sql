@@ -1,0 +1,27 @@
+-- An agent is its newest revision; a revision is never changed, so that what a run has resolved can be looked up for ever.
+CREATE TABLE agents (
+  key             INTEGER PRIMARY KEY,
+  id              TEXT NOT NULL UNIQUE,
+  organization_id TEXT NOT NULL,
+  revision        INTEGER NOT NULL,
+  archived_at     TEXT,
+  created_at      TEXT NOT NULL
+) STRICT;
+CREATE INDEX agents_of_organization ON agents (organization_id, key);
+
+CREATE TABLE agent_revisions (
+  key             INTEGER PRIMARY KEY,
+  agent_id        TEXT NOT NULL REFERENCES agents (id) ON DELETE CASCADE,
+  revision        INTEGER NOT NULL,
+  name            TEXT NOT NULL,
+  description     TEXT,
+  harness         TEXT,
+  model           TEXT,
+  instructions    TEXT,
+  limits          TEXT NOT NULL,
+  permission_mode TEXT NOT NULL,
+  on_input        TEXT NOT NULL,
+  metadata        TEXT NOT NULL,
+  updated_at      TEXT NOT NULL,
+  UNIQUE (agent_id, revision)
+) STRICT;
