@@ -66,10 +66,12 @@ export function createApp({ home, config, clock, log, env, runner }: Needs) {
   const workspaces = createWorkspaces({
     db,
     clock,
+    log,
     operations,
     env,
     folder: home.data,
     forbidden: [home.data, home.state],
+    exclude: config.checkpoints.exclude,
     trees: {
       assertUsable: (organization, checkpoint) => checkpoints.assertUsable(organization, checkpoint),
       fork: (organization, checkpoint, into) => checkpoints.fork(organization, checkpoint, into),
@@ -141,7 +143,7 @@ export function createApp({ home, config, clock, log, env, runner }: Needs) {
     folder: home.data,
   });
   const { runs, supervisor } = engine;
-  const loops = [...engine.loops, operations.loop, files.loop];
+  const loops = [...engine.loops, operations.loop, files.loop, workspaces.loop];
 
   return {
     db,
