@@ -31,6 +31,11 @@ interface Needs {
   config: Config['oauth'];
 }
 
+const withoutKey = <Row extends { key: number }>(row: Row): Omit<Row, 'key'> => {
+  const { key: _key, ...rest } = row;
+  return rest;
+};
+
 /** Credentials, organizations and memberships. First start makes one organization and one user, its owner. */
 export function createAccess({ db, clock, token, config }: Needs) {
   const store = createStore(db);
@@ -152,7 +157,7 @@ export function createAccess({ db, clock, token, config }: Needs) {
       if (principal.type === 'api_key')
         return { data: [mine(principal, principal.organization_id)], next_cursor: null };
       const rows = store.organizationsOfUser(principal.id, paging.after, paging.limit + 1);
-      return toPage(rows, paging, ({ key: _, ...organization }) => organization);
+      return toPage(rows, paging, withoutKey);
     },
 
     /** An organization of the principal. Throws `not_found`. */
@@ -178,7 +183,7 @@ export function createAccess({ db, clock, token, config }: Needs) {
     /** Members of an organization, newest first. Throws `not_found`. */
     members(principal: Principal, id: string, paging: Paging): Page<Member> {
       mine(principal, id);
-      return toPage(store.members(id, paging.after, paging.limit + 1), paging, ({ key: _, ...member }) => member);
+      return toPage(store.members(id, paging.after, paging.limit + 1), paging, withoutKey);
     },
 
     /** Lets the user of an OAuth issuer act in an organization; again is no error. Throws `owner_only`, `not_found`. */

@@ -27,9 +27,13 @@ export function openSecrets({ path, clock }: { path: string; clock: Clock }): Se
     },
     open(sealed, purpose) {
       const all = Buffer.from(sealed, 'base64url');
-      const cipher = createDecipheriv('aes-256-gcm', key, all.subarray(0, nonceBytes)).setAAD(Buffer.from(purpose));
-      cipher.setAuthTag(all.subarray(nonceBytes, nonceBytes + tagBytes));
-      return Buffer.concat([cipher.update(all.subarray(nonceBytes + tagBytes)), cipher.final()]).toString('utf8');
+      try {
+        const cipher = createDecipheriv('aes-256-gcm', key, all.subarray(0, nonceBytes)).setAAD(Buffer.from(purpose));
+        cipher.setAuthTag(all.subarray(nonceBytes, nonceBytes + tagBytes));
+        return Buffer.concat([cipher.update(all.subarray(nonceBytes + tagBytes)), cipher.final()]).toString('utf8');
+      } catch (error) {
+        throw new Error('This secret does not open.', { cause: error });
+      }
     },
   };
 }

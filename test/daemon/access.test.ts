@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { generateKeyPair, SignJWT } from 'jose';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { api, type OperationId } from '../../src/api/api.ts';
+import { api } from '../../src/api/api.ts';
 import { type Endpoint, scopes } from '../../src/api/endpoint.ts';
 import { type Answer, openApp, type TestApp } from '../kit/app.ts';
 import { createTestClock, type TestClock } from '../kit/clock.ts';
@@ -51,7 +51,7 @@ describe('api keys', () => {
   test('no slip of the pen is a lookup, and nothing but the key itself lets in', async () => {
     const { key } = (await create({ name: 'ci', scopes: ['runs:read'] })).body;
     await fc.assert(
-      fc.asyncProperty(fc.nat(key.length - 5), fc.constantFrom(...'0aZ'), async (at, digit) => {
+      fc.asyncProperty(fc.nat(key.length - 5), fc.constantFrom('0', 'a', 'Z'), async (at, digit) => {
         const wrong = `agk_${key.slice(4, 4 + at)}${digit}${key.slice(5 + at)}`;
         fc.pre(wrong !== key);
         expect(refusal(await me(wrong))).toEqual(unauthenticated('malformed'));
@@ -154,23 +154,29 @@ describe('every operation asks for its scope, and for nothing but its scope', ()
   });
   afterAll(() => scene.close());
 
-  for (const [id, endpoint] of Object.entries(api) as [OperationId, Endpoint][])
-    test(id, async () => {
-      const url = endpoint.path.replace(/\{\w+\}/g, '0197a1b2-0000-7000-8000-000000000000');
-      const ask = (headers: Record<string, string>) => scene.call(endpoint.method, url, undefined, headers);
-      const none = await ask({ authorization: '' });
-      if (endpoint.open) {
-        expect(none.status).toBe(400);
-        return;
-      }
-      expect(refusal(none)).toEqual(unauthenticated('missing'));
-      for (const [scope, key] of keys) {
-        const { status, body } = await ask(bearer(key));
-        const refused = status === 403 && body.error.code === 'insufficient_scope';
-        expect({ scope, refused }).toEqual({ scope, refused: endpoint.scope !== null && endpoint.scope !== scope });
-        if (refused) expect(body.error.details).toEqual({ required_scope: endpoint.scope });
-      }
-    });
+  const missing = '0197a1b2-0000-7000-8000-000000000000';
+  const rows = Object.entries(api as Record<string, Endpoint>).map(([id, endpoint]) => ({ id, endpoint }));
+  const ask = ({ method, path }: Endpoint, headers: Record<string, string>) =>
+    scene.call(method, path.replace(/\{\w+\}/g, missing), undefined, headers);
+
+  test.for(rows.filter(({ endpoint }) => !endpoint.open))('$id', async ({ endpoint }) => {
+    expect(refusal(await ask(endpoint, { authorization: '' }))).toEqual(unauthenticated('missing'));
+    const seen: Record<string, unknown> = {};
+    for (const [scope, key] of keys) {
+      const { status, body } = await ask(endpoint, bearer(key));
+      seen[scope] = status === 403 && body.error.code === 'insufficient_scope' && body.error.details.required_scope;
+    }
+    const { scope: needed } = endpoint;
+    expect(seen).toEqual(
+      Object.fromEntries(scopes.map((scope) => [scope, needed !== null && needed !== scope && needed])),
+    );
+  });
+
+  test('only the exchange of a code asks for no credential, and it asks for a code', async () => {
+    const open = rows.filter(({ endpoint }) => endpoint.open);
+    expect(open.map(({ id }) => id)).toEqual(['createBrowserSession']);
+    expect((await ask(open[0]!.endpoint, { authorization: '' })).body.error.code).toBe('invalid_json');
+  });
 });
 
 describe('organizations', () => {

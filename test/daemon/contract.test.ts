@@ -161,7 +161,7 @@ describe('every reply is what its row says', () => {
   test('the session’s token is replaced', async () => {
     const first = scene;
     scene = await openApp();
-    await call('rotateSession', { body: {} });
+    expect((await call('rotateSession', { body: {} })).text).toBe('');
     await scene.close();
     scene = first;
   });

@@ -59,6 +59,9 @@ export async function openIssuer(audience: string, scopes: readonly string[], li
       if (!token) throw new Error(`The provider answered ${given.status}: ${JSON.stringify(answer)}`);
       return token;
     },
-    close: () => void server.close().closeAllConnections(),
+    close() {
+      server.close();
+      server.closeAllConnections();
+    },
   };
 }
