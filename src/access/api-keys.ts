@@ -46,7 +46,7 @@ export function createApiKeys({ store, clock }: { store: Store; clock: Clock }) 
     /** Who a key is. Throws `unauthenticated`, and `organization_forbidden` when another organization is asked for. */
     authenticate(credential: string, organization: string | undefined): Principal {
       if (!pattern.test(credential) || checksum(credential.slice(0, -6)) !== credential.slice(-6))
-        throw refused('malformed', 'This is not an API key: it is cut short or mistyped.');
+        throw refused('unknown', 'This is not an API key: it is cut short or mistyped.');
       const print = hash('sha256', credential, 'hex');
       const entry = known.get(print) ?? store.keyByHash(print);
       if (!entry) throw refused('unknown', 'This API key is not known here.');
