@@ -200,7 +200,7 @@ describe('SQL', () => {
 
   const tables: Record<string, string[]> = {
     agents: ['agents', 'agent_revisions'],
-    access: ['settings', 'organizations', 'users', 'memberships'],
+    access: ['settings', 'organizations', 'users', 'memberships', 'api_keys', 'browser_sessions'],
     events: ['events'],
     operations: ['operations'],
     projects: ['projects'],
@@ -257,6 +257,7 @@ describe('one owner for each outside tool: who wants another one, or to leave it
     execa: /^src\/(runner|harness)\/|^src\/workspaces\/git\.ts$/,
     fastify: /^daemon\//,
     ink: /^cli\//,
+    jose: /^src\/access\/oauth\.ts$/,
     mime: /^src\/base\/media\.ts$/,
     'node:child_process':
       /^src\/(runner|harness)\/|^src\/agent\/tools\/process\.ts$|^src\/workspaces\/git\.ts$|^src\/trees\/flush\.ts$|^cli\//,
