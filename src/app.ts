@@ -100,6 +100,7 @@ export function createApp({ home, config, clock, log, env, runner }: Needs) {
     operations,
     places,
     folder: home.data,
+    isRunOpen: (run) => engine?.runs.isOpen(run) ?? true,
   });
   const urls = createPrivateUrls({ secret: access.cursorSecret, clock });
   const files = createFiles({
@@ -139,7 +140,7 @@ export function createApp({ home, config, clock, log, env, runner }: Needs) {
     folder: home.data,
   });
   const { runs, supervisor } = engine;
-  const loops = [...engine.loops, operations.loop, files.loop];
+  const loops = [...engine.loops, operations.loop, files.loop, checkpoints.loop];
 
   return {
     db,
