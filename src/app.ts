@@ -21,6 +21,7 @@ import { createProjects } from './projects/projects.ts';
 import { createLocalExecutor } from './runner/local.ts';
 import { createEngine, type Engine } from './runs/engine.ts';
 import { createSessions } from './sessions/sessions.ts';
+import { createStorage } from './storage/storage.ts';
 import { createWorkspaces } from './workspaces/workspaces.ts';
 
 interface Needs {
@@ -64,10 +65,12 @@ export function createApp({ home, config, clock, log, env, runner }: Needs) {
   const workspaces = createWorkspaces({
     db,
     clock,
+    log,
     operations,
     env,
     folder: home.data,
     forbidden: [home.data, home.state],
+    exclude: config.checkpoints.exclude,
     trees: {
       assertUsable: (organization, checkpoint) => checkpoints.assertUsable(organization, checkpoint),
       fork: (organization, checkpoint, into) => checkpoints.fork(organization, checkpoint, into),
@@ -140,7 +143,14 @@ export function createApp({ home, config, clock, log, env, runner }: Needs) {
     folder: home.data,
   });
   const { runs, supervisor } = engine;
-  const loops = [...engine.loops, operations.loop, files.loop, checkpoints.loop];
+  const storage = createStorage({
+    clock,
+    data: home.data,
+    state: home.state,
+    project: projects.find,
+    workspace: workspaces.find,
+  });
+  const loops = [...engine.loops, operations.loop, files.loop, workspaces.loop, checkpoints.loop];
 
   return {
     db,
@@ -159,6 +169,7 @@ export function createApp({ home, config, clock, log, env, runner }: Needs) {
     sessions,
     inputs,
     runs,
+    storage,
     supervisor,
 
     /** Lets the loops begin: what an earlier daemon left is taken up again. */

@@ -7,6 +7,7 @@ import { agentRows } from './rows/agents.ts';
 import { sessionRows } from './rows/sessions.ts';
 import { runRows } from './rows/runs.ts';
 import { serverRows } from './rows/server.ts';
+import { storageRows } from './rows/storage.ts';
 
 /** Every operation of /v1 that exists, in the order of the specification, section 4. */
 export const api = {
@@ -18,9 +19,19 @@ export const api = {
   ...sessionRows,
   ...runRows,
   ...serverRows,
+  ...storageRows,
 } as const satisfies Record<string, Endpoint>;
 
 export type Api = typeof api;
 export type OperationId = keyof Api;
 export type InputOf<Id extends OperationId> = Input<Api[Id]>;
 export type ReplyOf<Id extends OperationId> = Reply<Api[Id]>;
+
+/** Path, query and body of an operation, as its row has them; a query may always be left out. */
+export type CallInput<Id extends OperationId> = Inputs[Id];
+type EachInput = {
+  [Id in OperationId]: Omit<InputOf<Id>, 'query'> &
+    (InputOf<Id> extends { query: infer Query } ? { query?: Query } : object);
+};
+// An interface has each operation's input worked out; left open over all of them, the parts would be multiplied out.
+interface Inputs extends EachInput {}

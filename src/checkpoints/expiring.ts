@@ -64,7 +64,7 @@ export function createExpiring({ db, clock, log, operations, places, store, keep
     const now = iso(clock.now());
     for (let after = 0; ;) {
       const rows = store.expired(now, after, batch);
-      for (const { key, ...row } of rows) if (!isNeeded(row)) yield row;
+      for (const { key: _, ...row } of rows) if (!isNeeded(row)) yield row;
       if (rows.length < batch) return;
       after = rows.at(-1)!.key;
     }

@@ -81,7 +81,7 @@ export function createKeeping({ folder, config }: { folder: string; config: Conf
 
     /** The projects that have a store. */
     async projects(): Promise<string[]> {
-      return (await readdir(join(folder, 'trees')).catch(() => [])).toSorted();
+      return readdir(join(folder, 'trees')).catch(() => []);
     },
 
     /** Removes what is known of workspaces that have gone; answers how many bytes that is. */

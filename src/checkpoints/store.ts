@@ -94,11 +94,10 @@ export const createStore = (db: Db) => ({
     db.get<{ at: string }>('SELECT at FROM upkeep WHERE name = ?', [name])?.at,
 
   noteUpkeep: (name: string, at: string, result: object) =>
-    db.run('INSERT INTO upkeep (name, at, result) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET at = ?2, result = ?3', [
-      name,
-      at,
-      JSON.stringify(result),
-    ]),
+    db.run(
+      'INSERT INTO upkeep (name, at, result) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET at = excluded.at, result = excluded.result',
+      [name, at, JSON.stringify(result)],
+    ),
 
   addRestore: (operation: string, plan: Lists) =>
     db.run('INSERT INTO restores (operation_id, plan) VALUES (?, ?)', [operation, JSON.stringify(plan)]),

@@ -89,7 +89,11 @@ export function createIngest(needs: Needs) {
         return false;
       }
       case 'changed': {
-        const workspace_revision = workspaces.grow(tx, row.workspace_id);
+        const workspace_revision = workspaces.grow(
+          tx,
+          row.workspace_id,
+          record.changes.map(({ path }) => path),
+        );
         fields.changes = mergeChanges(fields.changes ?? row.changes, record.changes);
         runs.say(entry, 'file.changed', 'daemon', { changes: record.changes, workspace_revision }, record.at);
         return false;
