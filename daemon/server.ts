@@ -10,6 +10,7 @@ import { parseJson } from './json.ts';
 import { httpOptions } from './listen.ts';
 import { servePrivate } from './private.ts';
 import { agentRoutes } from './routes/agents.ts';
+import { artifactRoutes } from './routes/artifacts.ts';
 import { checkpointRoutes } from './routes/checkpoints.ts';
 import { fileRoutes } from './routes/files.ts';
 import { operationRoutes } from './routes/operations.ts';
@@ -107,6 +108,7 @@ export async function createServer(app: App, loggerInstance?: FastifyBaseLogger)
     ...checkpointRoutes(app),
     ...storageRoutes(app),
     ...agentRoutes(app),
+    ...artifactRoutes(app),
     ...sessionRoutes(app),
     ...runRoutes(app),
     ...operationRoutes(app),

@@ -1,9 +1,10 @@
 import { mkdirSync, statSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { createAccess } from './access/access.ts';
 import { openSessionToken } from './access/session-token.ts';
 import { createAgents } from './agents/agents.ts';
 import type { Home } from './api/home.ts';
+import { createArtifacts } from './artifacts/artifacts.ts';
 import type { Clock } from './base/clock.ts';
 import { type Config, ConfigError, harnessEnvironment } from './base/config.ts';
 import { openDb } from './base/db.ts';
@@ -19,6 +20,7 @@ import { createInputs } from './inputs/inputs.ts';
 import { createOperations } from './operations/operations.ts';
 import { createProjects } from './projects/projects.ts';
 import { createLocalExecutor } from './runner/local.ts';
+import { createSandbox, findBubblewrap } from './runner/sandbox/sandbox.ts';
 import { createEngine, type Engine } from './runs/engine.ts';
 import { createSessions } from './sessions/sessions.ts';
 import { createStorage } from './storage/storage.ts';
@@ -32,6 +34,8 @@ interface Needs {
   env: Record<string, string | undefined>;
   /** argv of a runner. */
   runner: [string, ...string[]];
+  /** Where bubblewrap is; null when it is not. */
+  bubblewrap?: () => string | null;
 }
 
 /** Makes a folder that only the user may enter; one that others may enter, or that is somebody else's, is refused. */
@@ -43,7 +47,7 @@ export function privateFolder(path: string): void {
 }
 
 /** Everything that agentctl is, put together in floor order, without a socket. Call `open` to let it work. */
-export function createApp({ home, config, clock, log, env, runner }: Needs) {
+export function createApp({ home, config, clock, log, env, runner, bubblewrap }: Needs) {
   for (const folder of [home.data, home.state]) privateFolder(folder);
   const db = openDb(join(home.data, 'agentctl.db'), join(packageRoot, 'src/schema'));
 
@@ -117,12 +121,18 @@ export function createApp({ home, config, clock, log, env, runner }: Needs) {
     folder: home.data,
     closed: [home.data, home.state, home.runtime],
   });
+  const artifacts = createArtifacts({ db, clock, urls, folder: home.data });
   const executor = createLocalExecutor({
     clock,
     command: runner,
     warm: config.runs.warm_runners,
     log: join(home.state, 'runners.log'),
     env: harnessEnvironment(env),
+  });
+  const sandbox = createSandbox({
+    find: bubblewrap ?? (() => findBubblewrap(env.PATH ?? '')),
+    folder: home.runtime,
+    hidden: [home.data, home.state, home.runtime, dirname(home.config)],
   });
 
   engine = createEngine({
@@ -138,7 +148,10 @@ export function createApp({ home, config, clock, log, env, runner }: Needs) {
     sessions,
     inputs,
     checkpoints,
+    artifacts,
+    rootOf: files.rootAt,
     executor,
+    sandbox,
     changed,
     folder: home.data,
   });
@@ -166,6 +179,7 @@ export function createApp({ home, config, clock, log, env, runner }: Needs) {
     workspaces,
     files,
     checkpoints,
+    artifacts,
     sessions,
     inputs,
     runs,
@@ -174,6 +188,7 @@ export function createApp({ home, config, clock, log, env, runner }: Needs) {
 
     /** Lets the loops begin: what an earlier daemon left is taken up again. */
     open(): void {
+      void sandbox.warm();
       for (const loop of loops) loop.wake();
     },
 

@@ -6,6 +6,7 @@ import { checkpointRows } from './rows/checkpoints.ts';
 import { agentRows } from './rows/agents.ts';
 import { sessionRows } from './rows/sessions.ts';
 import { runRows } from './rows/runs.ts';
+import { artifactRows } from './rows/artifacts.ts';
 import { serverRows } from './rows/server.ts';
 import { storageRows } from './rows/storage.ts';
 
@@ -18,6 +19,7 @@ export const api = {
   ...agentRows,
   ...sessionRows,
   ...runRows,
+  ...artifactRows,
   ...serverRows,
   ...storageRows,
 } as const satisfies Record<string, Endpoint>;
