@@ -307,6 +307,12 @@ export function createRuns(needs: Needs) {
       return toRun(find(organization, id));
     },
 
+    /** Whether a run has not ended. */
+    isOpen(id: string): boolean {
+      const row = store.find(id);
+      return row !== undefined && !isTerminal(row.status);
+    },
+
     /** What a run changed as a unified diff. Throws `invalid_state` when the tree was not kept before and after it. */
     async diff(organization: string, id: string): Promise<string> {
       const { checkpoint_ids, status } = find(organization, id);
@@ -319,7 +325,7 @@ export function createRuns(needs: Needs) {
             : 'This run has not ended; its diff is there when it has.',
           { details: { state: status } },
         );
-      return checkpoints.patch(organization, before, after);
+      return checkpoints.patch(organization, id, before, after);
     },
 
     /** What came of a run so far; complete when `final`. */
