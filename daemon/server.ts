@@ -9,13 +9,16 @@ import { handleErrors, refuse } from './errors.ts';
 import { parseJson } from './json.ts';
 import { httpOptions } from './listen.ts';
 import { servePrivate } from './private.ts';
+import { accessRoutes } from './routes/access.ts';
 import { agentRoutes } from './routes/agents.ts';
+import { artifactRoutes } from './routes/artifacts.ts';
 import { checkpointRoutes } from './routes/checkpoints.ts';
 import { fileRoutes } from './routes/files.ts';
 import { operationRoutes } from './routes/operations.ts';
 import { projectRoutes } from './routes/projects.ts';
 import { runRoutes } from './routes/runs.ts';
 import { serverRoutes } from './routes/server.ts';
+import { storageRoutes } from './routes/storage.ts';
 import { sessionRoutes } from './routes/sessions.ts';
 import { workspaceRoutes } from './routes/workspaces.ts';
 
@@ -104,10 +107,13 @@ export async function createServer(app: App, loggerInstance?: FastifyBaseLogger)
     ...workspaceRoutes(app),
     ...fileRoutes(app),
     ...checkpointRoutes(app),
+    ...storageRoutes(app),
     ...agentRoutes(app),
+    ...artifactRoutes(app),
     ...sessionRoutes(app),
     ...runRoutes(app),
     ...operationRoutes(app),
+    ...accessRoutes(app),
     ...serverRoutes(app),
   });
   return server;

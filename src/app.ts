@@ -1,9 +1,10 @@
 import { mkdirSync, statSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { createAccess } from './access/access.ts';
 import { openSessionToken } from './access/session-token.ts';
 import { createAgents } from './agents/agents.ts';
 import type { Home } from './api/home.ts';
+import { createArtifacts } from './artifacts/artifacts.ts';
 import type { Clock } from './base/clock.ts';
 import { type Config, ConfigError, harnessEnvironment } from './base/config.ts';
 import { openDb } from './base/db.ts';
@@ -11,6 +12,7 @@ import { createIdempotency } from './base/idempotency.ts';
 import type { Logger } from './base/log.ts';
 import { createPrivateUrls } from './base/private-url.ts';
 import { packageRoot } from './base/root.ts';
+import { openSecrets } from './base/secrets.ts';
 import { type Checkpoints, createCheckpoints } from './checkpoints/checkpoints.ts';
 import { createEvents } from './events/events.ts';
 import { createFiles } from './files/files.ts';
@@ -19,8 +21,10 @@ import { createInputs } from './inputs/inputs.ts';
 import { createOperations } from './operations/operations.ts';
 import { createProjects } from './projects/projects.ts';
 import { createLocalExecutor } from './runner/local.ts';
+import { createSandbox, findBubblewrap } from './runner/sandbox/sandbox.ts';
 import { createEngine, type Engine } from './runs/engine.ts';
 import { createSessions } from './sessions/sessions.ts';
+import { createStorage } from './storage/storage.ts';
 import { createWorkspaces } from './workspaces/workspaces.ts';
 
 interface Needs {
@@ -31,6 +35,8 @@ interface Needs {
   env: Record<string, string | undefined>;
   /** argv of a runner. */
   runner: [string, ...string[]];
+  /** Where bubblewrap is; null when it is not. */
+  bubblewrap?: () => string | null;
 }
 
 /** Makes a folder that only the user may enter; one that others may enter, or that is somebody else's, is refused. */
@@ -42,14 +48,15 @@ export function privateFolder(path: string): void {
 }
 
 /** Everything that agentctl is, put together in floor order, without a socket. Call `open` to let it work. */
-export function createApp({ home, config, clock, log, env, runner }: Needs) {
+export function createApp({ home, config, clock, log, env, runner, bubblewrap }: Needs) {
   for (const folder of [home.data, home.state]) privateFolder(folder);
   const db = openDb(join(home.data, 'agentctl.db'), join(packageRoot, 'src/schema'));
 
-  const idempotency = createIdempotency({ db, clock });
+  const secrets = openSecrets({ path: join(home.data, 'secrets.key'), clock });
+  const idempotency = createIdempotency({ db, clock, secrets });
   const events = createEvents({ db });
   const operations = createOperations({ db, clock, log });
-  const access = createAccess({ db, clock, token: openSessionToken(home.token, clock) });
+  const access = createAccess({ db, clock, token: openSessionToken(home.token, clock), config: config.oauth });
   const registry = createRegistry({ rows: config.harnesses, env });
 
   const agents = createAgents({ db, clock, harnesses: registry.ids });
@@ -103,6 +110,7 @@ export function createApp({ home, config, clock, log, env, runner }: Needs) {
     operations,
     places,
     folder: home.data,
+    isRunOpen: (run) => engine?.runs.isOpen(run) ?? true,
   });
   const urls = createPrivateUrls({ secret: access.cursorSecret, clock });
   const files = createFiles({
@@ -116,12 +124,18 @@ export function createApp({ home, config, clock, log, env, runner }: Needs) {
     folder: home.data,
     closed: [home.data, home.state, home.runtime],
   });
+  const artifacts = createArtifacts({ db, clock, urls, folder: home.data });
   const executor = createLocalExecutor({
     clock,
     command: runner,
     warm: config.runs.warm_runners,
     log: join(home.state, 'runners.log'),
     env: harnessEnvironment(env),
+  });
+  const sandbox = createSandbox({
+    find: bubblewrap ?? (() => findBubblewrap(env.PATH ?? '')),
+    folder: home.runtime,
+    hidden: [home.data, home.state, home.runtime, dirname(home.config)],
   });
 
   engine = createEngine({
@@ -137,12 +151,22 @@ export function createApp({ home, config, clock, log, env, runner }: Needs) {
     sessions,
     inputs,
     checkpoints,
+    artifacts,
+    rootOf: files.rootAt,
     executor,
+    sandbox,
     changed,
     folder: home.data,
   });
   const { runs, supervisor } = engine;
-  const loops = [...engine.loops, operations.loop, files.loop, workspaces.loop];
+  const storage = createStorage({
+    clock,
+    data: home.data,
+    state: home.state,
+    project: projects.find,
+    workspace: workspaces.find,
+  });
+  const loops = [...engine.loops, operations.loop, files.loop, workspaces.loop, checkpoints.loop];
 
   return {
     db,
@@ -158,13 +182,16 @@ export function createApp({ home, config, clock, log, env, runner }: Needs) {
     workspaces,
     files,
     checkpoints,
+    artifacts,
     sessions,
     inputs,
     runs,
+    storage,
     supervisor,
 
     /** Lets the loops begin: what an earlier daemon left is taken up again. */
     open(): void {
+      void sandbox.warm();
       for (const loop of loops) loop.wake();
     },
 

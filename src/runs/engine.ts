@@ -12,8 +12,14 @@ import type { Inputs } from '../inputs/inputs.ts';
 import type { Projects } from '../projects/projects.ts';
 import { endRun, tracesIn } from '../runner/ending.ts';
 import type { Executor } from '../runner/local.ts';
+import { clearAway } from '../runner/sandbox/enclosure.ts';
+import type { Sandbox } from '../runner/sandbox/sandbox.ts';
 import type { Sessions } from '../sessions/sessions.ts';
 import type { Workspaces } from '../workspaces/workspaces.ts';
+import type { Artifacts } from '../artifacts/artifacts.ts';
+import type { Root } from '../files/beneath.ts';
+import { createGathering } from './gathering.ts';
+import { createEnclosing } from './enclosing.ts';
 import { createIngest } from './ingest.ts';
 import { createRetention } from './retention.ts';
 import { createRuns } from './runs.ts';
@@ -34,7 +40,11 @@ interface Needs {
   sessions: Sessions;
   inputs: Inputs;
   checkpoints: Checkpoints;
+  artifacts: Artifacts;
+  /** A folder as a root to stay in. */
+  rootOf(folder: string): Root;
   executor: Executor;
+  sandbox: Sandbox;
   /** After a commit that may let something begin: a run, or an operation that waited for one. */
   changed(): void;
   /** The daemon's data folder: the folders of runs and sessions lie below it. */
@@ -43,23 +53,27 @@ interface Needs {
 
 /** The run engine: runs as resources, the supervisor that makes them run, the ingest that makes them known. */
 export function createEngine(needs: Needs) {
-  const { db, clock, events, folder } = needs;
+  const { db, clock, events, artifacts, folder } = needs;
   const folderOf = (run: string) => join(folder, 'runs', run);
   const sessionFolderOf = (session: string) => join(folder, 'sessions', session);
   const store = createStore(db);
   // Each of the three sets another going, by a wake-up or a word; none is called before all are there.
   let supervisor: Supervisor | undefined;
+  const enclosing = createEnclosing(needs);
   const runs = createRuns({
     ...needs,
     store,
+    enclosing,
     tell: (...told) => supervisor?.tell(...told),
   });
   const snapshots = createSnapshots({ ...needs, store, runs });
+  const gathering = createGathering({ ...needs, store, runs, folderOf });
   const ingest = createIngest({
     ...needs,
     store,
     runs,
     snapshots,
+    gathering,
     folderOf,
     ended: (run) => supervisor?.ended(run),
     damaged: (run, error) => supervisor?.damaged(run, error),
@@ -70,9 +84,14 @@ export function createEngine(needs: Needs) {
     runs,
     ingest,
     snapshots,
+    gathering,
+    enclosing,
     folderOf,
     sessionFolderOf,
-    sweep: async (run) => void (await endRun(tracesIn(folderOf(run), run), 0, clock)),
+    async sweep(run) {
+      const ending = await endRun(tracesIn(folderOf(run), run), 0, clock);
+      if (ending.left.length === 0) clearAway(folderOf(run));
+    },
   });
   const retention = createRetention({ ...needs, store });
 
@@ -91,6 +110,7 @@ export function createEngine(needs: Needs) {
           while (db.write(() => events.trim(key, last_sequence + 1, 5_000)) > 0) await new Promise(setImmediate);
           for (const path of [folderOf(id), sessionFolderOf(session_id)])
             await rm(path, { recursive: true, force: true });
+          await artifacts.purge(id);
           db.write(() => store.remove(id));
         }
       }

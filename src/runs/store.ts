@@ -13,13 +13,28 @@ export interface RunRow extends Omit<Run, 'run_id' | 'pending_input'> {
   key: number;
   text: string | null;
   changes: Changes;
+  /** The final answer in the form asked for. */
+  structured_output: { value: unknown } | null;
   spool_offset: number;
   runner: RunnerRef | null;
   cancel_requested_at: string | null;
 }
 
 const read = reader<RunRow>({
-  json: ['limits', 'metadata', 'error', 'usage', 'isolation', 'checkpoint_ids', 'changes', 'runner', 'checkpoint'],
+  json: [
+    'limits',
+    'metadata',
+    'error',
+    'usage',
+    'isolation',
+    'checkpoint_ids',
+    'changes',
+    'runner',
+    'checkpoint',
+    'output_schema',
+    'structured_output',
+    'artifacts',
+  ],
 });
 const toRow = (row: object | undefined): RunRow | undefined => row && read(row as never);
 

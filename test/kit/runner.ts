@@ -33,12 +33,15 @@ export class Place implements AsyncDisposable {
   readonly workspace = join(this.root, 'ws');
   readonly folder: string;
   readonly session: string;
+  readonly artifacts: string;
   readonly runners: Runner[] = [];
 
   constructor(name = 'run') {
     this.folder = join(this.root, name);
     this.session = join(this.root, 'session');
-    for (const path of [this.workspace, this.folder, this.session]) mkdirSync(path, { recursive: true, mode: 0o700 });
+    this.artifacts = join(this.root, 'artifacts');
+    for (const path of [this.workspace, this.folder, this.session, this.artifacts])
+      mkdirSync(path, { recursive: true, mode: 0o700 });
   }
 
   /** A spec of a shell run, with what is given instead. */
@@ -49,6 +52,7 @@ export class Place implements AsyncDisposable {
       nonce: 'a-nonce',
       folder: this.folder,
       session_folder: this.session,
+      artifacts_folder: this.artifacts,
       workspace: { path: this.workspace, revision: 1 },
       attempt: 1,
       harness: {
@@ -72,7 +76,8 @@ export class Place implements AsyncDisposable {
       permission_mode: 'full',
       on_input: 'reject',
       input_timeout_seconds: 60,
-      isolation: { level: 'none', filesystem_enforced: false, network_enforced: false },
+      output_schema: null,
+      sandbox: null,
       max_output_bytes: 256 * 1_048_576,
       grace_seconds: 2,
       ...changes,
