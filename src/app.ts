@@ -68,6 +68,7 @@ export function createApp({ home, config, clock, log, env, runner, bubblewrap }:
     engine?.supervisor.loop.wake();
     operations.loop.wake();
   };
+  const findBox = bubblewrap ?? (() => findBubblewrap(env.PATH ?? ''));
   const workspaces = createWorkspaces({
     db,
     clock,
@@ -81,7 +82,11 @@ export function createApp({ home, config, clock, log, env, runner, bubblewrap }:
     trees: {
       assertUsable: (organization, checkpoint) => checkpoints.assertUsable(organization, checkpoint),
       fork: (organization, checkpoint, into) => checkpoints.fork(organization, checkpoint, into),
+      keepLast: (workspace) => checkpoints.keepLast(workspace),
+      forget: (workspace) => checkpoints.forget(workspace),
+      explain: (error) => checkpoints.explain(error),
     },
+    bubblewrap: findBox,
     changed,
   });
   const projects = createProjects({
@@ -133,7 +138,7 @@ export function createApp({ home, config, clock, log, env, runner, bubblewrap }:
     env: harnessEnvironment(env),
   });
   const sandbox = createSandbox({
-    find: bubblewrap ?? (() => findBubblewrap(env.PATH ?? '')),
+    find: findBox,
     folder: home.runtime,
     hidden: [home.data, home.state, home.runtime, dirname(home.config)],
   });
