@@ -18,12 +18,6 @@ export function upkeepCommands(program: Command, does: Does): void {
     .action(does(raw, 'api'));
   program.command('openapi').description('print the OpenAPI document').action(does(raw, 'openapi'));
   program
-    .command('auth')
-    .description('credentials')
-    .command('token')
-    .description('print the token of the local session')
-    .action(does(raw, 'token'));
-  program
     .command('config')
     .description('settings')
     .command('path')
