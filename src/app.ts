@@ -131,6 +131,7 @@ export function createApp({ home, config, clock, log, env, runner }: Needs) {
     idempotency,
     events,
     registry,
+    agents,
     projects,
     workspaces,
     sessions,
@@ -140,7 +141,7 @@ export function createApp({ home, config, clock, log, env, runner }: Needs) {
     changed,
     folder: home.data,
   });
-  const { runs, supervisor } = engine;
+  const { runs, conversations, supervisor } = engine;
   const loops = [...engine.loops, operations.loop, files.loop, workspaces.loop];
 
   return {
@@ -160,6 +161,7 @@ export function createApp({ home, config, clock, log, env, runner }: Needs) {
     sessions,
     inputs,
     runs,
+    conversations,
     supervisor,
 
     /** Lets the loops begin: what an earlier daemon left is taken up again. */

@@ -1,5 +1,5 @@
 import type { Clock } from '../base/clock.ts';
-import { list, record, text } from '../harness/loose.ts';
+import { list, type Loose, record, text } from '../harness/loose.ts';
 
 type Options = { id: string; category: string | null; current: string | null; values: string[] }[];
 
@@ -16,6 +16,21 @@ export const optionsIn = (raw: unknown): Options =>
     });
     return { id, category: text(option?.category), current: text(option?.currentValue), values };
   });
+
+/**
+ * What a session's request says of instructions (ACP's `systemPrompt`, unstable): they come after the agent's own, each time the
+ * session is set up. Null where there are none, or the agent has no place for them.
+ */
+export function systemPrompt(capabilities: Loose, instructions: string | null): object | null {
+  if (instructions === null || !record(record(capabilities.sessionCapabilities)?.systemPrompt)) return null;
+  return { systemPrompt: { mode: 'append', content: [{ type: 'text', text: instructions }] } };
+}
+
+/** The first prompt of a conversation with an agent that has no place of its own for instructions. */
+export function withInstructions(prompt: string, instructions: string | null): string {
+  if (instructions === null) return prompt;
+  return `These instructions are for the whole of our conversation:\n\n<instructions>\n${instructions}\n</instructions>\n\n${prompt}`;
+}
 
 /** The prompt with the conversation before it, for an agent that does not know it. */
 export function withTranscript(prompt: string, transcript: { role: 'user' | 'assistant'; text: string }[]): string {

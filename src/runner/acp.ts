@@ -4,7 +4,7 @@ import { AcpMapping } from '../harness/acp.ts';
 import { costOf, tokensOf } from '../harness/acp-usage.ts';
 import { list, type Loose, record, text } from '../harness/loose.ts';
 import { agentError, died, failure } from './acp-error.ts';
-import { optionsIn, within, withTranscript } from './acp-session.ts';
+import { optionsIn, systemPrompt, within, withInstructions, withTranscript } from './acp-session.ts';
 import { Chatter } from './chatter.ts';
 import type { Half, Outcome, Stage } from './half.ts';
 import { launchCommand, launchEnvironment, writeLaunchFiles } from './launch.ts';
@@ -253,7 +253,9 @@ class Conversation implements Half {
     );
     const method = spec.harness.auth_method;
     if (method !== null) await this.#within(agent.request('authenticate', { methodId: method }), 'authenticate');
-    const { session, resumed, loaded } = await this.#begin(record(hello.agentCapabilities) ?? {});
+    const capabilities = record(hello.agentCapabilities) ?? {};
+    const system = systemPrompt(capabilities, spec.instructions);
+    const { session, resumed, loaded } = await this.#begin(capabilities, system);
     const id = text(session.sessionId) ?? spec.native_session_id ?? '';
     this.#session = id;
     this.#spend ??= new Spend(spec.session_folder, id, resumed);
@@ -262,7 +264,8 @@ class Conversation implements Half {
     if (loaded) await this.#replayed();
     this.#stage.started(text(hello.agentInfo?.version) ?? spec.harness.version, model);
     this.#prompting = true;
-    const said = resumed ? spec.prompt : withTranscript(spec.prompt, spec.transcript);
+    const first = withTranscript(spec.prompt, spec.transcript);
+    const said = resumed ? spec.prompt : system ? first : withInstructions(first, spec.instructions);
     const result = await agent.request('session/prompt', { sessionId: id, prompt: [{ type: 'text', text: said }] });
     this.#stage.used({ ...this.#mapping.counts, ...tokensOf(result) });
     switch (result.stopReason as string) {
@@ -276,10 +279,13 @@ class Conversation implements Half {
   }
 
   /** Goes on with the conversation of before where it can, otherwise begins one. */
-  async #begin(capabilities: Loose): Promise<{ session: Loose; resumed: boolean; loaded: boolean }> {
+  async #begin(
+    capabilities: Loose,
+    system: object | null,
+  ): Promise<{ session: Loose; resumed: boolean; loaded: boolean }> {
     const { spec } = this.#stage;
     const agent = this.#connection.agent;
-    const place = { cwd: spec.workspace.path, mcpServers: [] };
+    const place = { cwd: spec.workspace.path, mcpServers: [], ...system };
     const native = spec.harness.capabilities.resume ? spec.native_session_id : null;
     if (native !== null) {
       const how = record(record(capabilities.sessionCapabilities)?.resume)

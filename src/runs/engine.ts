@@ -1,5 +1,6 @@
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { Agents } from '../agents/agents.ts';
 import type { Clock } from '../base/clock.ts';
 import type { Config } from '../base/config.ts';
 import type { Db } from '../base/db.ts';
@@ -14,8 +15,10 @@ import { endRun, tracesIn } from '../runner/ending.ts';
 import type { Executor } from '../runner/local.ts';
 import type { Sessions } from '../sessions/sessions.ts';
 import type { Workspaces } from '../workspaces/workspaces.ts';
+import { createConversations } from './conversations.ts';
 import { createIngest } from './ingest.ts';
 import { createRetention } from './retention.ts';
+import { createResolving } from './resolving.ts';
 import { createRuns } from './runs.ts';
 import { createSnapshots } from './snapshots.ts';
 import { createStore } from './store.ts';
@@ -29,6 +32,7 @@ interface Needs {
   idempotency: Idempotency;
   events: Events;
   registry: Registry;
+  agents: Agents;
   projects: Projects;
   workspaces: Workspaces;
   sessions: Sessions;
@@ -49,9 +53,11 @@ export function createEngine(needs: Needs) {
   const store = createStore(db);
   // Each of the three sets another going, by a wake-up or a word; none is called before all are there.
   let supervisor: Supervisor | undefined;
+  const resolve = createResolving(needs);
   const runs = createRuns({
     ...needs,
     store,
+    resolve,
     tell: (...told) => supervisor?.tell(...told),
   });
   const snapshots = createSnapshots({ ...needs, store, runs });
@@ -78,6 +84,7 @@ export function createEngine(needs: Needs) {
 
   return {
     runs,
+    conversations: createConversations({ ...needs, store, runs, resolve }),
     supervisor,
     loops: [supervisor.loop, retention.loop],
 
