@@ -4,6 +4,7 @@ import { createAccess } from './access/access.ts';
 import { openSessionToken } from './access/session-token.ts';
 import { createAgents } from './agents/agents.ts';
 import type { Home } from './api/home.ts';
+import { createArtifacts } from './artifacts/artifacts.ts';
 import type { Clock } from './base/clock.ts';
 import { type Config, ConfigError, harnessEnvironment } from './base/config.ts';
 import { openDb } from './base/db.ts';
@@ -115,6 +116,7 @@ export function createApp({ home, config, clock, log, env, runner }: Needs) {
     folder: home.data,
     closed: [home.data, home.state, home.runtime],
   });
+  const artifacts = createArtifacts({ db, clock, urls, folder: home.data });
   const executor = createLocalExecutor({
     clock,
     command: runner,
@@ -137,6 +139,8 @@ export function createApp({ home, config, clock, log, env, runner }: Needs) {
     sessions,
     inputs,
     checkpoints,
+    artifacts,
+    rootOf: files.rootAt,
     executor,
     changed,
     folder: home.data,
@@ -158,6 +162,7 @@ export function createApp({ home, config, clock, log, env, runner }: Needs) {
     workspaces,
     files,
     checkpoints,
+    artifacts,
     sessions,
     inputs,
     runs,

@@ -6,6 +6,7 @@ import { checkpointRows } from './rows/checkpoints.ts';
 import { agentRows } from './rows/agents.ts';
 import { sessionRows } from './rows/sessions.ts';
 import { runRows } from './rows/runs.ts';
+import { artifactRows } from './rows/artifacts.ts';
 import { serverRows } from './rows/server.ts';
 
 /** Every operation of /v1 that exists, in the order of the specification, section 4. */
@@ -17,6 +18,7 @@ export const api = {
   ...agentRows,
   ...sessionRows,
   ...runRows,
+  ...artifactRows,
   ...serverRows,
 } as const satisfies Record<string, Endpoint>;
 

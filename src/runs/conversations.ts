@@ -27,6 +27,7 @@ const kept = [
   'input_timeout_seconds',
   'sandbox',
   'checkpoint',
+  'artifacts',
 ] as const satisfies (keyof RunRow)[];
 
 /** Sessions as conversations: begun, gone on with and forked. */

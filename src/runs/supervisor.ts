@@ -18,6 +18,7 @@ import { protocolVersion, runFiles, type RunSpec } from '../runner/protocol.ts';
 import type { Sessions } from '../sessions/sessions.ts';
 import type { Workspaces } from '../workspaces/workspaces.ts';
 import { transcriptOf } from './conversations.ts';
+import type { Gathering } from './gathering.ts';
 import type { Ingest } from './ingest.ts';
 import type { Runs } from './runs.ts';
 import type { Snapshots } from './snapshots.ts';
@@ -38,6 +39,7 @@ interface Needs {
   executor: Executor;
   ingest: Ingest;
   snapshots: Snapshots;
+  gathering: Gathering;
   folderOf(run: string): string;
   sessionFolderOf(session: string): string;
   /** Ends every process that a run left behind. */
@@ -55,7 +57,7 @@ const turnsOfTranscript = 20;
 export function createSupervisor(needs: Needs) {
   const { db, clock, log, config, store, runs, registry, workspaces, sessions, inputs, executor, ingest, snapshots } =
     needs;
-  const { agents, folderOf, sessionFolderOf, sweep } = needs;
+  const { agents, folderOf, sessionFolderOf, sweep, gathering } = needs;
   const links = new Map<string, { link: Link; told: Set<string> }>();
   const endings = new Set<Promise<void>>();
   /** Waiting runs whose tree is being kept, and those for which that has been tried. */
@@ -72,7 +74,7 @@ export function createSupervisor(needs: Needs) {
       tx.after(() => cleanUp(row.id));
     });
 
-  /** After a run's end: the link is closed, and what only the run needed is removed. Its overlong outputs stay. */
+  /** After a run's end: the link is closed, and what only the run needed is removed. */
   const cleanUp = (id: string): void => {
     crashPoint('end', 'committed');
     links.get(id)?.link.close();
@@ -121,6 +123,7 @@ export function createSupervisor(needs: Needs) {
     await sweep(id);
     crashPoint('lost', 'swept');
     await snapshots.keep(id, 'after');
+    await gathering.keep(id);
     fail(
       row,
       'harness_lost',
@@ -190,6 +193,7 @@ export function createSupervisor(needs: Needs) {
     const session_folder = sessionFolderOf(queued.session_id);
     mkdirSync(folder, { recursive: true, mode: 0o700 });
     mkdirSync(session_folder, { recursive: true, mode: 0o700 });
+    mkdirSync(join(folder, runFiles.artifacts), { recursive: true, mode: 0o700 });
     crashPoint('start', 'begin');
     const waiting = executor.take();
     crashPoint('start', 'taken');
@@ -234,6 +238,7 @@ export function createSupervisor(needs: Needs) {
       nonce,
       folder,
       session_folder,
+      artifacts_folder: join(folder, runFiles.artifacts),
       workspace: { path, revision },
       attempt: row.attempt,
       harness,
@@ -324,6 +329,7 @@ export function createSupervisor(needs: Needs) {
           links.delete(id);
           if (row.runner && executor.isAlive(row.runner)) executor.kill(row.runner);
           await sweep(id);
+          await gathering.keep(id);
           fail(
             row,
             'harness_lost',
