@@ -1,5 +1,5 @@
 import { mkdirSync, statSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { createAccess } from './access/access.ts';
 import { openSessionToken } from './access/session-token.ts';
 import { createAgents } from './agents/agents.ts';
@@ -20,6 +20,7 @@ import { createInputs } from './inputs/inputs.ts';
 import { createOperations } from './operations/operations.ts';
 import { createProjects } from './projects/projects.ts';
 import { createLocalExecutor } from './runner/local.ts';
+import { createSandbox, findBubblewrap } from './runner/sandbox/sandbox.ts';
 import { createEngine, type Engine } from './runs/engine.ts';
 import { createSessions } from './sessions/sessions.ts';
 import { createWorkspaces } from './workspaces/workspaces.ts';
@@ -32,6 +33,8 @@ interface Needs {
   env: Record<string, string | undefined>;
   /** argv of a runner. */
   runner: [string, ...string[]];
+  /** Where bubblewrap is; null when it is not. */
+  bubblewrap?: () => string | null;
 }
 
 /** Makes a folder that only the user may enter; one that others may enter, or that is somebody else's, is refused. */
@@ -43,7 +46,7 @@ export function privateFolder(path: string): void {
 }
 
 /** Everything that agentctl is, put together in floor order, without a socket. Call `open` to let it work. */
-export function createApp({ home, config, clock, log, env, runner }: Needs) {
+export function createApp({ home, config, clock, log, env, runner, bubblewrap }: Needs) {
   for (const folder of [home.data, home.state]) privateFolder(folder);
   const db = openDb(join(home.data, 'agentctl.db'), join(packageRoot, 'src/schema'));
 
@@ -124,6 +127,11 @@ export function createApp({ home, config, clock, log, env, runner }: Needs) {
     log: join(home.state, 'runners.log'),
     env: harnessEnvironment(env),
   });
+  const sandbox = createSandbox({
+    find: bubblewrap ?? (() => findBubblewrap(env.PATH ?? '')),
+    folder: home.runtime,
+    hidden: [home.data, home.state, home.runtime, dirname(home.config)],
+  });
 
   engine = createEngine({
     db,
@@ -142,6 +150,7 @@ export function createApp({ home, config, clock, log, env, runner }: Needs) {
     artifacts,
     rootOf: files.rootAt,
     executor,
+    sandbox,
     changed,
     folder: home.data,
   });
@@ -171,6 +180,7 @@ export function createApp({ home, config, clock, log, env, runner }: Needs) {
 
     /** Lets the loops begin: what an earlier daemon left is taken up again. */
     open(): void {
+      void sandbox.warm();
       for (const loop of loops) loop.wake();
     },
 

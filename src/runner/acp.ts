@@ -64,10 +64,10 @@ class Conversation implements Half {
     this.#errors = new Chatter(stage, 'stderr');
     this.#noise = new Chatter(stage, 'stdout');
     writeLaunchFiles(spec);
-    const [command = '', ...args] = launchCommand(spec);
-    const child = spawn(command, args, {
-      cwd: spec.workspace.path,
-      env: stage.environment(launchEnvironment(spec)),
+    const { program, args, cwd, env } = stage.start(launchCommand(spec), launchEnvironment(spec));
+    const child = spawn(program, args, {
+      cwd,
+      env,
       detached: true,
       stdio: ['pipe', 'pipe', 'pipe'],
     });

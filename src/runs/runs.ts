@@ -30,6 +30,7 @@ import type { Sessions } from '../sessions/sessions.ts';
 import type { Workspaces } from '../workspaces/workspaces.ts';
 import { noChanges } from './changes.ts';
 import type { Resolving } from './resolving.ts';
+import type { Enclosing } from './enclosing.ts';
 import { pathToEnd, runStates } from './state.ts';
 import type { RunFilter, RunRow, RunStore } from './store.ts';
 
@@ -49,6 +50,7 @@ interface Needs {
   checkpoints: Checkpoints;
   resolve: Resolving;
   artifacts: Pick<Artifacts, 'idsOf'>;
+  enclosing: Pick<Enclosing, 'assertPossible'>;
   /** After a commit: a run may be started, one that works must be told something, or somebody waited for an end. */
   changed(): void;
   tell(run: string, request: string, answer: InputAnswer): void;
@@ -79,6 +81,7 @@ export function createRuns(needs: Needs) {
     checkpoints,
     resolve,
     artifacts,
+    enclosing,
     changed,
     tell,
   } = needs;
@@ -149,25 +152,6 @@ export function createRuns(needs: Needs) {
     tx.after(changed);
   };
 
-  /** Contract section 7, "Sandbox": this machine has none yet, so whoever wants one is refused, never silently let out. */
-  const assertSandbox = (sandbox: Run['sandbox'], harness: string): void => {
-    if (sandbox === 'none') return;
-    if (sandbox === 'auto' && (registry.kind(harness) === 'shell' || config.sandbox.unavailable === 'allow')) return;
-    throw new Fault(
-      'sandbox_unavailable',
-      'There is no sandbox on this machine, and an agent does not run without one unasked.',
-      {
-        details: {
-          sandbox,
-          remedy:
-            sandbox === 'required'
-              ? 'A run that requires a sandbox cannot be had on this machine. With sandbox "none" it may do all that your account can.'
-              : 'Send sandbox "none" for this run, or set sandbox.unavailable = "allow", if it may do all that your account can.',
-        },
-      },
-    );
-  };
-
   const stop = (tx: Tx, row: RunRow, reason: string, why?: string): void => {
     if (isTerminal(row.status) || row.cancel_requested_at !== null) return;
     const entry = open(row);
@@ -219,7 +203,7 @@ export function createRuns(needs: Needs) {
       const resolved = resolve(organization, body, session);
       const { harness, model, agent_id, agent_revision, limits } = resolved;
       const sandbox = body.sandbox ?? 'auto';
-      assertSandbox(sandbox, harness);
+      enclosing.assertPossible(sandbox, harness);
       assertGlobs(body.artifacts ?? []);
       if (limits.max_cost_micro_usd !== undefined && !registry.knowsCost(harness)) {
         const message = `The harness "${harness}" does not report what it costs, so a cost limit cannot be kept.`;

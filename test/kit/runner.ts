@@ -77,7 +77,7 @@ export class Place implements AsyncDisposable {
       permission_mode: 'full',
       on_input: 'reject',
       input_timeout_seconds: 60,
-      isolation: { level: 'none', filesystem_enforced: false, network_enforced: false },
+      sandbox: null,
       max_output_bytes: 256 * 1_048_576,
       grace_seconds: 2,
       ...changes,
