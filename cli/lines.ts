@@ -53,7 +53,8 @@ export async function followInLines(options: LineOptions): Promise<{ ending: End
   const { ending } = result;
   if (json || ending.kind !== 'ended') return result;
   if (!shell) {
-    const { text } = await client.call('getRunResult', { path: { run_id: runId } });
+    const { text: said, structured_output } = await client.call('getRunResult', { path: { run_id: runId } });
+    const text = (structured_output ?? null) === null ? said : JSON.stringify(structured_output, null, 2);
     if (text) print(stdout.isTTY && !options.result ? `${clean(text)}\n` : text.endsWith('\n') ? text : `${text}\n`);
   }
   if (!shell || ending.status !== 'completed')

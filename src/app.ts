@@ -12,6 +12,7 @@ import { createIdempotency } from './base/idempotency.ts';
 import type { Logger } from './base/log.ts';
 import { createPrivateUrls } from './base/private-url.ts';
 import { packageRoot } from './base/root.ts';
+import { openSecrets } from './base/secrets.ts';
 import { type Checkpoints, createCheckpoints } from './checkpoints/checkpoints.ts';
 import { createEvents } from './events/events.ts';
 import { createFiles } from './files/files.ts';
@@ -50,10 +51,11 @@ export function createApp({ home, config, clock, log, env, runner, bubblewrap }:
   for (const folder of [home.data, home.state]) privateFolder(folder);
   const db = openDb(join(home.data, 'agentctl.db'), join(packageRoot, 'src/schema'));
 
-  const idempotency = createIdempotency({ db, clock });
+  const secrets = openSecrets({ path: join(home.data, 'secrets.key'), clock });
+  const idempotency = createIdempotency({ db, clock, secrets });
   const events = createEvents({ db });
   const operations = createOperations({ db, clock, log });
-  const access = createAccess({ db, clock, token: openSessionToken(home.token, clock) });
+  const access = createAccess({ db, clock, token: openSessionToken(home.token, clock), config: config.oauth });
   const registry = createRegistry({ rows: config.harnesses, env });
 
   const agents = createAgents({ db, clock, harnesses: registry.ids });

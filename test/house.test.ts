@@ -200,7 +200,7 @@ describe('SQL', () => {
 
   const tables: Record<string, string[]> = {
     agents: ['agents', 'agent_revisions'],
-    access: ['settings', 'organizations', 'users', 'memberships'],
+    access: ['settings', 'organizations', 'users', 'memberships', 'api_keys', 'browser_sessions'],
     events: ['events'],
     operations: ['operations'],
     projects: ['projects'],
@@ -243,9 +243,9 @@ describe('one owner for each outside tool: who wants another one, or to leave it
     '@fastify/swagger': /^daemon\/docs\.ts$/,
     '@fastify/swagger-ui': /^daemon\/docs\.ts$/,
     '@pydantic/genai-prices': /^src\/harness\//,
-    // Each compiles schemas of another kind: bodies, settings, what an agent asks for.
-    ajv: /^(daemon\/validate|src\/base\/config|src\/inputs\/inputs)\.ts$/,
-    'ajv-formats': /^daemon\/validate\.ts$/,
+    // Each compiles schemas of another kind: bodies, settings, what an agent asks for, what it must answer.
+    ajv: /^(daemon\/validate|src\/base\/config|src\/inputs\/inputs|src\/runner\/answer-form)\.ts$/,
+    'ajv-formats': /^(daemon\/validate|src\/runner\/answer-form)\.ts$/,
     'better-sqlite3': /^src\/base\/db\.ts$/,
     chokidar: /^src\/workspaces\/watch\.ts$/,
     'close-with-grace': /^daemon\/main\.ts$/,
@@ -257,6 +257,7 @@ describe('one owner for each outside tool: who wants another one, or to leave it
     execa: /^src\/(runner|harness)\/|^src\/workspaces\/git\.ts$/,
     fastify: /^daemon\//,
     ink: /^cli\//,
+    jose: /^src\/access\/oauth\.ts$/,
     mime: /^src\/base\/media\.ts$/,
     'node:child_process':
       /^src\/(runner|harness)\/|^src\/agent\/tools\/process\.ts$|^src\/workspaces\/git\.ts$|^src\/trees\/flush\.ts$|^cli\//,

@@ -25,6 +25,7 @@ export function workCommands(program: Command, does: Does): void {
     )
     .addOption(new Option('--on-input <what>', 'when the agent asks something').choices(['ask', 'reject', 'fail']))
     .addOption(new Option('--sandbox <mode>', 'whether to run in a sandbox').choices(['auto', 'none', 'required']))
+    .option('--output-schema <file>', 'a JSON Schema that the answer must fit; the result is then that JSON')
     .option('-o, --output <file>', 'write the result to a file')
     .option('--idempotency-key <key>', 'the same key starts the same run once')
     .option('--label <name=value>', 'metadata, may be repeated', pairs)

@@ -1,5 +1,9 @@
+import type { PromptRequest } from '@agentclientprotocol/sdk/unstable';
 import type { Clock } from '../base/clock.ts';
 import { list, type Loose, record, text } from '../harness/loose.ts';
+import { failure } from './acp-error.ts';
+import type { Outcome } from './half.ts';
+import type { RunSpec } from './protocol.ts';
 
 type Options = { id: string; category: string | null; current: string | null; values: string[] }[];
 
@@ -26,17 +30,37 @@ export function systemPrompt(capabilities: Loose, instructions: string | null): 
   return { systemPrompt: { mode: 'append', content: [{ type: 'text', text: instructions }] } };
 }
 
-/** The first prompt of a conversation with an agent that has no place of its own for instructions. */
-export function withInstructions(prompt: string, instructions: string | null): string {
-  if (instructions === null) return prompt;
-  return `These instructions are for the whole of our conversation:\n\n<instructions>\n${instructions}\n</instructions>\n\n${prompt}`;
+/** What a prompt's `stopReason` means. */
+export function outcomeOf(stopReason: string): Outcome {
+  switch (stopReason) {
+    case 'max_turn_requests':
+      return failure('The agent stopped at its own limit of turns.', { reason: 'turn_limit' }, 'turn_limit');
+    case 'cancelled':
+      return { status: 'cancelled' };
+    default:
+      return { status: 'completed' };
+  }
 }
 
+/** A prompt. The form of the answer is told to an agent that can see to it by itself, beside the words that every one is told. */
+export const promptFor = ({ output_schema }: RunSpec, sessionId: string, words: string): PromptRequest => ({
+  sessionId,
+  prompt: [{ type: 'text', text: words }],
+  ...(output_schema === null ? {} : { _meta: { agentctl: { output_schema } } }),
+});
+
 /** The prompt with the conversation before it, for an agent that does not know it. */
-export function withTranscript(prompt: string, transcript: { role: 'user' | 'assistant'; text: string }[]): string {
+function withTranscript(prompt: string, transcript: { role: 'user' | 'assistant'; text: string }[]): string {
   if (transcript.length === 0) return prompt;
   const said = transcript.map(({ role, text: words }) => `<${role}>\n${words}\n</${role}>`).join('\n');
   return `This is what was said in our conversation so far:\n\n<conversation>\n${said}\n</conversation>\n\nNow:\n\n${prompt}`;
+}
+
+/** The first prompt that an agent gets of a conversation; `told` is whether it has been told its instructions in their own place. */
+export function withBeginning(prompt: string, { transcript, instructions }: RunSpec, told: boolean): string {
+  const said = withTranscript(prompt, transcript);
+  if (instructions === null || told) return said;
+  return `These instructions are for the whole of our conversation:\n\n<instructions>\n${instructions}\n</instructions>\n\n${said}`;
 }
 
 /** What is promised, or an error with this sentence after `ms`. */

@@ -30,6 +30,7 @@ import type { Sessions } from '../sessions/sessions.ts';
 import type { Workspaces } from '../workspaces/workspaces.ts';
 import { noChanges } from './changes.ts';
 import type { Resolving } from './resolving.ts';
+import { assertSchema } from './output-schema.ts';
 import type { Enclosing } from './enclosing.ts';
 import { pathToEnd, runStates } from './state.ts';
 import type { RunFilter, RunRow, RunStore } from './store.ts';
@@ -94,7 +95,8 @@ export function createRuns(needs: Needs) {
   };
 
   const toRun = (row: RunRow): Run => {
-    const { key: _k, text: _t, changes: _c, spool_offset: _s, runner: _r, cancel_requested_at: _q, ...run } = row;
+    const { key: _k, text: _t, changes: _c, structured_output: _o, ...more } = row;
+    const { spool_offset: _s, runner: _r, cancel_requested_at: _q, ...run } = more;
     return { ...run, run_id: row.id, pending_input: row.status === 'awaiting_input' ? inputs.pending(row.id) : [] };
   };
 
@@ -202,6 +204,7 @@ export function createRuns(needs: Needs) {
       const project = projects.getActive(organization, existing?.project_id ?? body.project_id!);
       const resolved = resolve(organization, body, session);
       const { harness, model, agent_id, agent_revision, limits } = resolved;
+      assertSchema(body.output_schema);
       const sandbox = body.sandbox ?? 'auto';
       enclosing.assertPossible(sandbox, harness);
       assertGlobs(body.artifacts ?? []);
@@ -245,6 +248,7 @@ export function createRuns(needs: Needs) {
         billing_mode: body.billing_mode ?? 'managed',
         input_timeout_seconds: body.input_timeout_seconds ?? 86_400,
         sandbox,
+        output_schema: body.output_schema ?? null,
         checkpoint: { before: body.checkpoint?.before ?? true, after: body.checkpoint?.after ?? true },
         artifacts: body.artifacts ?? [],
         metadata: body.metadata ?? {},
@@ -260,6 +264,7 @@ export function createRuns(needs: Needs) {
         finished_at: null,
         attempt: 0,
         text: null,
+        structured_output: null,
         changes: noChanges,
         spool_offset: 0,
         runner: null,
@@ -319,13 +324,14 @@ export function createRuns(needs: Needs) {
     /** What came of a run so far; complete when `final`. */
     result(organization: string, id: string): RunResult {
       const row = find(organization, id);
-      const { status, text, stop_reason, error, usage, changes, checkpoint_ids, last_sequence } = row;
+      const { status, text, structured_output, stop_reason, error, usage, changes, checkpoint_ids, last_sequence } =
+        row;
       return {
         run_id: row.id,
         status,
         final: isTerminal(status),
         text,
-        structured_output: null,
+        structured_output: structured_output?.value ?? null,
         stop_reason,
         error,
         usage,

@@ -268,6 +268,7 @@ export function createSupervisor(needs: Needs) {
       permission_mode: row.permission_mode,
       on_input: row.on_input,
       input_timeout_seconds: row.input_timeout_seconds,
+      output_schema: row.output_schema,
       sandbox: enclosed,
       max_output_bytes: config.runs.max_output_bytes,
       grace_seconds: config.runs.grace_seconds,
