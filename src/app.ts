@@ -24,6 +24,7 @@ import { createLocalExecutor } from './runner/local.ts';
 import { createSandbox, findBubblewrap } from './runner/sandbox/sandbox.ts';
 import { createEngine, type Engine } from './runs/engine.ts';
 import { createSessions } from './sessions/sessions.ts';
+import { createStorage } from './storage/storage.ts';
 import { createWorkspaces } from './workspaces/workspaces.ts';
 
 interface Needs {
@@ -108,6 +109,7 @@ export function createApp({ home, config, clock, log, env, runner, bubblewrap }:
     operations,
     places,
     folder: home.data,
+    isRunOpen: (run) => engine?.runs.isOpen(run) ?? true,
   });
   const urls = createPrivateUrls({ secret: access.cursorSecret, clock });
   const files = createFiles({
@@ -157,7 +159,14 @@ export function createApp({ home, config, clock, log, env, runner, bubblewrap }:
     folder: home.data,
   });
   const { runs, conversations, supervisor } = engine;
-  const loops = [...engine.loops, operations.loop, files.loop, workspaces.loop];
+  const storage = createStorage({
+    clock,
+    data: home.data,
+    state: home.state,
+    project: projects.find,
+    workspace: workspaces.find,
+  });
+  const loops = [...engine.loops, operations.loop, files.loop, workspaces.loop, checkpoints.loop];
 
   return {
     db,
@@ -178,6 +187,7 @@ export function createApp({ home, config, clock, log, env, runner, bubblewrap }:
     inputs,
     runs,
     conversations,
+    storage,
     supervisor,
 
     /** Lets the loops begin: what an earlier daemon left is taken up again. */

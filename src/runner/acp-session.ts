@@ -5,6 +5,14 @@ import { failure } from './acp-error.ts';
 import type { Outcome } from './half.ts';
 import type { RunSpec } from './protocol.ts';
 
+/** How a conversation was taken up: where it was before, where it was replayed, and whether it knows its instructions. */
+export interface Begun {
+  session: Loose;
+  resumed: boolean;
+  loaded: boolean;
+  told: boolean;
+}
+
 type Options = { id: string; category: string | null; current: string | null; values: string[] }[];
 
 /** The config options of a session as far as they matter here. */

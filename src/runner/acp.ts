@@ -4,7 +4,7 @@ import { AcpMapping } from '../harness/acp.ts';
 import { addedTokens, costOf, tokensOf } from '../harness/acp-usage.ts';
 import { list, type Loose, record, text } from '../harness/loose.ts';
 import { agentError, died, failure } from './acp-error.ts';
-import { optionsIn, outcomeOf, promptFor, systemPrompt, withBeginning, within } from './acp-session.ts';
+import { type Begun, optionsIn, outcomeOf, promptFor, systemPrompt, withBeginning, within } from './acp-session.ts';
 import { answering } from './answering.ts';
 import { Chatter } from './chatter.ts';
 import type { Half, Outcome, Stage } from './half.ts';
@@ -254,9 +254,7 @@ class Conversation implements Half {
     );
     const method = spec.harness.auth_method;
     if (method !== null) await this.#within(agent.request('authenticate', { methodId: method }), 'authenticate');
-    const capabilities = record(hello.agentCapabilities) ?? {};
-    const system = systemPrompt(capabilities, spec.instructions);
-    const { session, resumed, loaded } = await this.#begin(capabilities, system);
+    const { session, resumed, loaded, told } = await this.#begin(record(hello.agentCapabilities) ?? {});
     const id = text(session.sessionId) ?? spec.native_session_id ?? '';
     this.#session = id;
     this.#spend ??= new Spend(spec.session_folder, id, resumed);
@@ -269,7 +267,7 @@ class Conversation implements Half {
     let begun = resumed;
     return answering(spec.output_schema, spec.prompt, {
       ask: async (words) => {
-        const said = begun ? words : withBeginning(words, spec, system !== null);
+        const said = begun ? words : withBeginning(words, spec, told);
         begun = true;
         const result = await agent.request('session/prompt', promptFor(spec, id, said));
         this.#telling.tell(this.#mapping.end(this.#stage.clock.monotonic()));
@@ -283,12 +281,11 @@ class Conversation implements Half {
   }
 
   /** Goes on with the conversation of before where it can, otherwise begins one. */
-  async #begin(
-    capabilities: Loose,
-    system: object | null,
-  ): Promise<{ session: Loose; resumed: boolean; loaded: boolean }> {
+  async #begin(capabilities: Loose): Promise<Begun> {
     const { spec } = this.#stage;
     const agent = this.#connection.agent;
+    const system = systemPrompt(capabilities, spec.instructions);
+    const told = system !== null;
     const place = { cwd: spec.workspace.path, mcpServers: [], ...system };
     const native = spec.harness.capabilities.resume ? spec.native_session_id : null;
     if (native !== null) {
@@ -301,7 +298,7 @@ class Conversation implements Half {
       try {
         if (how === null) throw new Error('the agent cannot');
         const session = record(await this.#within(agent.request(how, { sessionId: native, ...place }), how)) ?? {};
-        return { session: { ...session, sessionId: native }, resumed: true, loaded: how === 'session/load' };
+        return { session: { ...session, sessionId: native }, resumed: true, loaded: how === 'session/load', told };
       } catch (error) {
         if (this.#connection.signal.aborted) throw error;
         this.#spend = null;
@@ -313,7 +310,7 @@ class Conversation implements Half {
       }
     }
     const session = record(await this.#within(agent.request('session/new', place), 'session/new')) ?? {};
-    return { session, resumed: false, loaded: false };
+    return { session, resumed: false, loaded: false, told };
   }
 
   /** Sets model and mode where the agent offers them; the answer is the model's name as far as it is known. */

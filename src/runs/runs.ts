@@ -23,13 +23,13 @@ import type { Events } from '../events/events.ts';
 import type { Registry } from '../harness/registry.ts';
 import type { Inputs } from '../inputs/inputs.ts';
 import type { Artifacts } from '../artifacts/artifacts.ts';
-import { GlobError, readGlob } from '../base/glob.ts';
 import type { Checkpoints } from '../checkpoints/checkpoints.ts';
 import type { Projects } from '../projects/projects.ts';
 import type { Sessions } from '../sessions/sessions.ts';
 import type { Workspaces } from '../workspaces/workspaces.ts';
 import { noChanges } from './changes.ts';
 import type { Resolving } from './resolving.ts';
+import { assertGlobs } from './globs.ts';
 import { assertSchema } from './output-schema.ts';
 import type { Enclosing } from './enclosing.ts';
 import { pathToEnd, runStates } from './state.ts';
@@ -306,6 +306,12 @@ export function createRuns(needs: Needs) {
       return toRun(find(organization, id));
     },
 
+    /** Whether a run has not ended. */
+    isOpen(id: string): boolean {
+      const row = store.find(id);
+      return row !== undefined && !isTerminal(row.status);
+    },
+
     /** What a run changed as a unified diff. Throws `invalid_state` when the tree was not kept before and after it. */
     async diff(organization: string, id: string): Promise<string> {
       const { checkpoint_ids, status } = find(organization, id);
@@ -318,7 +324,7 @@ export function createRuns(needs: Needs) {
             : 'This run has not ended; its diff is there when it has.',
           { details: { state: status } },
         );
-      return checkpoints.patch(organization, before, after);
+      return checkpoints.patch(organization, id, before, after);
     },
 
     /** What came of a run so far; complete when `final`. */
@@ -344,22 +350,6 @@ export function createRuns(needs: Needs) {
   };
 }
 export type Runs = ReturnType<typeof createRuns>;
-
-/** Throws `invalid_request` for a pattern that no path could match. */
-function assertGlobs(texts: string[]): void {
-  for (const [index, text] of texts.entries()) {
-    try {
-      readGlob(text);
-    } catch (error) {
-      if (!(error instanceof GlobError)) throw error;
-      const message = `The pattern ${JSON.stringify(text.slice(0, 200))} ${error.message}.`;
-      throw new Fault('invalid_request', message, {
-        param: 'artifacts',
-        details: { errors: [{ path: `/artifacts/${index}`, message }] },
-      });
-    }
-  }
-}
 
 /** The first line of a prompt, as a title. */
 const titleOf = (prompt: string): string => {

@@ -354,6 +354,20 @@ describe('every reply is what its row says', () => {
     }
   });
 
+  test('storage', async () => {
+    const { body: storage } = await call('getStorage');
+    expect(storage.total_bytes).toBe(
+      storage.data.reduce((sum: number, { bytes }: { bytes: number }) => sum + bytes, 0),
+    );
+    const { body: operation } = await call('collectGarbage', { body: { dry_run: true } });
+    await scene.app.settle();
+    expect((await call('getOperation', { operation_id: operation.id })).body).toMatchObject({
+      type: 'store.collect',
+      status: 'succeeded',
+      result: { dry_run: true, checkpoints: 0, failed: [] },
+    });
+  });
+
   test('operations and the server', async () => {
     const { body: page } = await call('listOperations', { query: '?limit=2' });
     ids.operation_id = page.data[0].id;
