@@ -83,3 +83,18 @@ export async function within<T>(clock: Clock, ms: number, promise: Promise<T>, s
     cancel();
   }
 }
+
+/** A session that was loaded is replayed, by some after the answer: the prompt waits for so much silence, and no longer than that. */
+const silence = 300;
+const replayWithin = 10_000;
+
+/** Waits until a loaded session's replay is through: what comes before the prompt is the past. `last` is when something came. */
+export async function untilQuiet(clock: Clock, last: () => number): Promise<void> {
+  const since = clock.monotonic();
+  for (;;) {
+    const now = clock.monotonic();
+    const due = last() + silence - now;
+    if (due <= 0 || now - since > replayWithin) return;
+    await new Promise<void>((resolve) => clock.timer(due, resolve));
+  }
+}

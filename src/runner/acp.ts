@@ -4,7 +4,16 @@ import { AcpMapping } from '../harness/acp.ts';
 import { addedTokens, costOf, tokensOf } from '../harness/acp-usage.ts';
 import { list, type Loose, record, text } from '../harness/loose.ts';
 import { agentError, died, failure } from './acp-error.ts';
-import { type Begun, optionsIn, outcomeOf, promptFor, systemPrompt, withBeginning, within } from './acp-session.ts';
+import {
+  type Begun,
+  optionsIn,
+  outcomeOf,
+  promptFor,
+  systemPrompt,
+  untilQuiet,
+  withBeginning,
+  within,
+} from './acp-session.ts';
 import { answering } from './answering.ts';
 import { Chatter } from './chatter.ts';
 import type { Half, Outcome, Stage } from './half.ts';
@@ -29,9 +38,6 @@ import { wire } from './wire.ts';
 const startWithin = 180_000;
 /** Milliseconds that a cancelled prompt gets to return. */
 const cancelWithin = 3000;
-/** A session that was loaded is replayed, by some after the answer: the prompt waits for so much silence, and no longer than that. */
-const silence = 300;
-const replayWithin = 10_000;
 
 /** The conversation with an agent for one prompt. */
 class Conversation implements Half {
@@ -260,7 +266,8 @@ class Conversation implements Half {
     this.#spend ??= new Spend(spec.session_folder, id, resumed);
     journal.record({ record: 'session', native_session_id: id });
     const model = await this.#choose(id, session);
-    if (loaded) await this.#replayed();
+    this.#lastUpdate = this.#stage.clock.monotonic();
+    if (loaded) await untilQuiet(this.#stage.clock, () => this.#lastUpdate);
     this.#stage.started(text(hello.agentInfo?.version) ?? spec.harness.version, model);
     this.#prompting = true;
     let tokens: ReturnType<typeof tokensOf> = {};
@@ -347,19 +354,6 @@ class Conversation implements Half {
         await this.#within(agent.request('session/set_mode', { sessionId, modeId: mode }), 'session/set_mode');
     }
     return spec.model ?? offered?.current ?? text(record(session.models)?.currentModelId);
-  }
-
-  /** Waits until a loaded session's replay is through: what comes before the prompt is the past. */
-  async #replayed(): Promise<void> {
-    const { clock } = this.#stage;
-    const since = clock.monotonic();
-    this.#lastUpdate = since;
-    for (;;) {
-      const now = clock.monotonic();
-      const due = this.#lastUpdate + silence - now;
-      if (due <= 0 || now - since > replayWithin) return;
-      await this.#pause(due);
-    }
   }
 
   stop(): number {
