@@ -77,6 +77,7 @@ export function createApp({ home, config, clock, log, env, runner, bubblewrap }:
     folder: home.data,
     forbidden: [home.data, home.state],
     exclude: config.checkpoints.exclude,
+    roots: config.workspace_roots,
     trees: {
       assertUsable: (organization, checkpoint) => checkpoints.assertUsable(organization, checkpoint),
       fork: (organization, checkpoint, into) => checkpoints.fork(organization, checkpoint, into),
@@ -206,6 +207,7 @@ export function createApp({ home, config, clock, log, env, runner, bubblewrap }:
     /** Ends the loops and lets go of the runners, which go on; closes the database. */
     async close(): Promise<void> {
       supervisor.close();
+      workspaces.close();
       await Promise.all(loops.map((loop) => loop.stop()));
       for (const work of [operations, engine]) await work.settle();
       await checkpoints.close();

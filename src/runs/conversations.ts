@@ -49,7 +49,7 @@ export function createConversations({ store, runs, projects, workspaces, session
         body.workspace_id === undefined ? undefined : workspaces.getUsable(organization_id, body.workspace_id);
       const project = projects.getActive(organization_id, existing?.project_id ?? body.project_id!);
       const { agent_id, agent_revision, harness, model } = resolve(organization_id, body);
-      const workspace = existing ?? workspaces.create(tx, project, {}).workspace;
+      const workspace = existing ?? workspaces.create(tx, project, {}, false).workspace;
       const { title = null, metadata = {} } = body;
       return sessions.create(tx, {
         organization_id,
@@ -89,7 +89,8 @@ export function createConversations({ store, runs, projects, workspaces, session
         throw refuse('no_checkpoint', `The files were not kept after the run ${run.id}. Name another one in run_id.`);
       const project = projects.getActive(organization, session.project_id);
       const name = `${workspaces.get(organization, session.workspace_id).name.slice(0, 114)} fork`;
-      const { workspace } = workspaces.create(tx, project, { name, source: { type: 'checkpoint', checkpoint_id } });
+      const source = { type: 'checkpoint' as const, checkpoint_id };
+      const { workspace } = workspaces.create(tx, project, { name, source }, false);
       const { organization_id, project_id, agent_id, agent_revision, harness, model } = session;
       const { title = session.title, metadata = session.metadata } = body;
       return sessions.create(

@@ -221,7 +221,7 @@ export function createRuns(needs: Needs) {
           details: { run_id: session.latest_run_id },
         });
 
-      const workspace = existing ?? workspaces.create(tx, project, {}).workspace;
+      const workspace = existing ?? workspaces.create(tx, project, {}, false).workspace;
       const at = now();
       const id = clock.id();
       const { id: session_id } =
