@@ -90,6 +90,7 @@ const floors: Record<string, number> = {
   workspaces: 3,
   files: 3,
   checkpoints: 3,
+  storage: 3,
   artifacts: 3,
   sessions: 3,
   inputs: 3,
@@ -243,9 +244,9 @@ describe('one owner for each outside tool: who wants another one, or to leave it
     '@fastify/swagger': /^daemon\/docs\.ts$/,
     '@fastify/swagger-ui': /^daemon\/docs\.ts$/,
     '@pydantic/genai-prices': /^src\/harness\//,
-    // Each compiles schemas of another kind: bodies, settings, what an agent asks for.
-    ajv: /^(daemon\/validate|src\/base\/config|src\/inputs\/inputs)\.ts$/,
-    'ajv-formats': /^daemon\/validate\.ts$/,
+    // Each compiles schemas of another kind: bodies, settings, what an agent asks for, what it must answer.
+    ajv: /^(daemon\/validate|src\/base\/config|src\/inputs\/inputs|src\/runner\/answer-form)\.ts$/,
+    'ajv-formats': /^(daemon\/validate|src\/runner\/answer-form)\.ts$/,
     'better-sqlite3': /^src\/base\/db\.ts$/,
     chokidar: /^src\/workspaces\/watch\.ts$/,
     'close-with-grace': /^daemon\/main\.ts$/,
