@@ -22,7 +22,7 @@ test('a key is printed once, works where its scopes allow, and is refused when i
   expect(made).toMatchObject({ code: 0, stderr: expect.stringContaining('the only time') });
   const key = made.stdout.trim();
   expect((await fetchWith(key, '/v1/projects')).status).toBe(200);
-  expect((await fetchWith(key, '/v1/webhook-endpoints')).status).toBe(403);
+  expect((await fetchWith(key, '/v1/api-keys')).status).toBe(403);
   const list = await agentctl('keys', 'ls');
   expect(list.stdout).toContain(`${key.slice(0, 8)}…${key.slice(-4)}`);
   expect(list.stdout).not.toContain(key);
