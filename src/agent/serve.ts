@@ -51,7 +51,7 @@ const promptOf = (blocks: unknown): string => {
       if (block.type === 'resource_link') return String(block.uri);
       throw new RpcError(-32602, `A prompt with ${String(block.type)} is not understood.`);
     })
-    .join('\n');
+    .join('\n\n');
 };
 
 /** Our own agent as ACP sees it: the methods, over the sessions that this process knows. */

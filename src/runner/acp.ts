@@ -266,8 +266,11 @@ class Conversation implements Half {
     let tokens: ReturnType<typeof tokensOf> = {};
     let before = resumed ? [] : spec.transcript;
     return answering(spec.output_schema, spec.prompt, {
-      ask: async (words) => {
-        const result = await agent.request('session/prompt', promptFor(spec, id, withTranscript(words, before)));
+      ask: async (first = '', ...more) => {
+        const result = await agent.request(
+          'session/prompt',
+          promptFor(spec, id, [withTranscript(first, before), ...more]),
+        );
         before = [];
         this.#telling.tell(this.#mapping.end(this.#stage.clock.monotonic()));
         tokens = addedTokens(tokens, tokensOf(result));
