@@ -24,6 +24,7 @@ import { createLocalExecutor } from './runner/local.ts';
 import { createSandbox, findBubblewrap } from './runner/sandbox/sandbox.ts';
 import { createEngine, type Engine } from './runs/engine.ts';
 import { createSessions } from './sessions/sessions.ts';
+import { createStorage } from './storage/storage.ts';
 import { createWorkspaces } from './workspaces/workspaces.ts';
 
 interface Needs {
@@ -76,6 +77,7 @@ export function createApp({ home, config, clock, log, env, runner, bubblewrap }:
     folder: home.data,
     forbidden: [home.data, home.state],
     exclude: config.checkpoints.exclude,
+    roots: config.workspace_roots,
     trees: {
       assertUsable: (organization, checkpoint) => checkpoints.assertUsable(organization, checkpoint),
       fork: (organization, checkpoint, into) => checkpoints.fork(organization, checkpoint, into),
@@ -108,6 +110,7 @@ export function createApp({ home, config, clock, log, env, runner, bubblewrap }:
     operations,
     places,
     folder: home.data,
+    isRunOpen: (run) => engine?.runs.isOpen(run) ?? true,
   });
   const urls = createPrivateUrls({ secret: access.cursorSecret, clock });
   const files = createFiles({
@@ -143,6 +146,7 @@ export function createApp({ home, config, clock, log, env, runner, bubblewrap }:
     idempotency,
     events,
     registry,
+    agents,
     projects,
     workspaces,
     sessions,
@@ -155,8 +159,15 @@ export function createApp({ home, config, clock, log, env, runner, bubblewrap }:
     changed,
     folder: home.data,
   });
-  const { runs, supervisor } = engine;
-  const loops = [...engine.loops, operations.loop, files.loop, workspaces.loop];
+  const { runs, conversations, supervisor } = engine;
+  const storage = createStorage({
+    clock,
+    data: home.data,
+    state: home.state,
+    project: projects.find,
+    workspace: workspaces.find,
+  });
+  const loops = [...engine.loops, operations.loop, files.loop, workspaces.loop, checkpoints.loop];
 
   return {
     db,
@@ -176,6 +187,8 @@ export function createApp({ home, config, clock, log, env, runner, bubblewrap }:
     sessions,
     inputs,
     runs,
+    conversations,
+    storage,
     supervisor,
 
     /** Lets the loops begin: what an earlier daemon left is taken up again. */
@@ -194,6 +207,7 @@ export function createApp({ home, config, clock, log, env, runner, bubblewrap }:
     /** Ends the loops and lets go of the runners, which go on; closes the database. */
     async close(): Promise<void> {
       supervisor.close();
+      workspaces.close();
       await Promise.all(loops.map((loop) => loop.stop()));
       for (const work of [operations, engine]) await work.settle();
       await checkpoints.close();

@@ -90,6 +90,7 @@ const floors: Record<string, number> = {
   workspaces: 3,
   files: 3,
   checkpoints: 3,
+  storage: 3,
   artifacts: 3,
   sessions: 3,
   inputs: 3,

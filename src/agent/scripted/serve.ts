@@ -92,7 +92,8 @@ export function createScripted({ peer, clock, home, version, log, crash }: Optio
           return {
             protocolVersion: 1,
             agentInfo: { name: 'scripted', version },
-            agentCapabilities: { sessionCapabilities: { resume: {} } },
+            // Instructions are taken, and mean nothing to it.
+            agentCapabilities: { sessionCapabilities: { resume: {}, systemPrompt: {} } },
             authMethods: [],
           };
         case 'session/new':
