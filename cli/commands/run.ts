@@ -25,6 +25,7 @@ export interface RunOptions {
   permission?: 'ask' | 'accept-edits' | 'full';
   onInput?: Body['on_input'];
   sandbox?: Body['sandbox'];
+  artifact?: string[];
   outputSchema?: string;
   output?: string;
   idempotencyKey?: string;
@@ -54,6 +55,7 @@ export async function runCommand(context: Context, options: RunOptions, given?: 
       : {}),
     ...(options.onInput ? { on_input: options.onInput } : {}),
     ...(options.sandbox ? { sandbox: options.sandbox } : {}),
+    ...(options.artifact ? { artifacts: options.artifact } : {}),
     ...(options.outputSchema ? { output_schema: schemaIn(options.outputSchema) } : {}),
     ...(options.label ? { metadata: options.label } : {}),
   };
@@ -75,6 +77,7 @@ export async function retry(context: Context, options: { detach?: boolean }, tex
     on_input,
     input_timeout_seconds,
     sandbox,
+    artifacts,
     output_schema,
     metadata,
   } = run;
@@ -89,6 +92,7 @@ export async function retry(context: Context, options: { detach?: boolean }, tex
     on_input,
     input_timeout_seconds,
     sandbox,
+    artifacts,
     ...(output_schema ? { output_schema } : {}),
     metadata,
   };
