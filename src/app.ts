@@ -151,6 +151,7 @@ export function createApp({ home, config, clock, log, env, runner, bubblewrap }:
     idempotency,
     events,
     registry,
+    agents,
     projects,
     workspaces,
     sessions,
@@ -163,7 +164,7 @@ export function createApp({ home, config, clock, log, env, runner, bubblewrap }:
     changed,
     folder: home.data,
   });
-  const { runs, supervisor } = engine;
+  const { runs, conversations, supervisor } = engine;
   const storage = createStorage({
     clock,
     data: home.data,
@@ -191,6 +192,7 @@ export function createApp({ home, config, clock, log, env, runner, bubblewrap }:
     sessions,
     inputs,
     runs,
+    conversations,
     storage,
     supervisor,
 
