@@ -53,14 +53,10 @@ async function ask(path: string, repository: string | null, { env, clock, bubble
     shown.push(await realpath(common.trim()));
   }
   const system = ['/usr', '/bin', '/lib', '/lib64', '/lib32'].flatMap((folder) => ['--ro-bind-try', folder, folder]);
-  const box = [
-    bubblewrap,
-    ...['--unshare-all', '--die-with-parent', '--new-session', '--cap-drop', 'ALL'],
-    ...system,
-    ...['--proc', '/proc', '--dev', '/dev', '--tmpfs', '/tmp'],
-    ...shown.flatMap((folder) => ['--ro-bind', folder, folder]),
-    ...['--remount-ro', '/', '--chdir', path, '--'],
-  ];
+  const options = '--unshare-all --die-with-parent --new-session --cap-drop ALL'.split(' ');
+  const own = '--proc /proc --dev /dev --tmpfs /tmp'.split(' ');
+  const repositories = shown.flatMap((folder) => ['--ro-bind', folder, folder]);
+  const box = [bubblewrap, ...options, ...system, ...own, ...repositories, '--remount-ro', '/', '--chdir', path, '--'];
   const git = (...args: string[]) =>
     runGit(args, {
       env: { ...gitEnvironment(env, 'file'), GIT_OPTIONAL_LOCKS: '0' },
