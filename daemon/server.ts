@@ -18,6 +18,7 @@ import { projectRoutes } from './routes/projects.ts';
 import { runRoutes } from './routes/runs.ts';
 import { serverRoutes } from './routes/server.ts';
 import { sessionRoutes } from './routes/sessions.ts';
+import { webhookRoutes } from './routes/webhooks.ts';
 import { workspaceRoutes } from './routes/workspaces.ts';
 
 /** Said with every answer. */
@@ -99,6 +100,9 @@ export async function createServer(app: App, loggerInstance?: FastifyBaseLogger)
       routing(request.raw, reply.raw);
     });
 
+  server.addHook('onListen', async () => {
+    for (const address of server.addresses()) if (typeof address === 'object') app.webhooks.listensOn(address.port);
+  });
   await server.register(async (scope) => servePrivate(scope, app));
   bind(server, app, {
     ...projectRoutes(app),
@@ -110,6 +114,7 @@ export async function createServer(app: App, loggerInstance?: FastifyBaseLogger)
     ...sessionRoutes(app),
     ...runRoutes(app),
     ...operationRoutes(app),
+    ...webhookRoutes(app),
     ...serverRoutes(app),
   });
   return server;

@@ -12,6 +12,7 @@ import { createIdempotency } from './base/idempotency.ts';
 import type { Logger } from './base/log.ts';
 import { createPrivateUrls } from './base/private-url.ts';
 import { packageRoot } from './base/root.ts';
+import { openSecrets } from './base/secrets.ts';
 import { type Checkpoints, createCheckpoints } from './checkpoints/checkpoints.ts';
 import { createEvents } from './events/events.ts';
 import { createFiles } from './files/files.ts';
@@ -22,6 +23,8 @@ import { createProjects } from './projects/projects.ts';
 import { createLocalExecutor } from './runner/local.ts';
 import { createEngine, type Engine } from './runs/engine.ts';
 import { createSessions } from './sessions/sessions.ts';
+import type { Resolve } from './webhooks/destinations.ts';
+import { createWebhooks } from './webhooks/webhooks.ts';
 import { createWorkspaces } from './workspaces/workspaces.ts';
 
 interface Needs {
@@ -32,6 +35,8 @@ interface Needs {
   env: Record<string, string | undefined>;
   /** argv of a runner. */
   runner: [string, ...string[]];
+  /** Where names lead; the system's answer when absent. */
+  resolve?: Resolve;
 }
 
 /** Makes a folder that only the user may enter; one that others may enter, or that is somebody else's, is refused. */
@@ -43,11 +48,12 @@ export function privateFolder(path: string): void {
 }
 
 /** Everything that agentctl is, put together in floor order, without a socket. Call `open` to let it work. */
-export function createApp({ home, config, clock, log, env, runner }: Needs) {
+export function createApp({ home, config, clock, log, env, runner, resolve }: Needs) {
   for (const folder of [home.data, home.state]) privateFolder(folder);
   const db = openDb(join(home.data, 'agentctl.db'), join(packageRoot, 'src/schema'));
 
-  const idempotency = createIdempotency({ db, clock });
+  const secrets = openSecrets(join(home.data, 'secrets.key'), clock);
+  const idempotency = createIdempotency({ db, clock, secrets });
   const events = createEvents({ db });
   const operations = createOperations({ db, clock, log });
   const access = createAccess({ db, clock, token: openSessionToken(home.token, clock) });
@@ -145,6 +151,17 @@ export function createApp({ home, config, clock, log, env, runner }: Needs) {
     folder: home.data,
   });
   const { runs, supervisor } = engine;
+  const webhooks = createWebhooks({
+    db,
+    clock,
+    log,
+    config,
+    events,
+    operations,
+    secrets,
+    ...(resolve ? { resolve } : {}),
+    runOf: runs.about,
+  });
   const loops = [...engine.loops, operations.loop, files.loop, workspaces.loop];
 
   return {
@@ -166,17 +183,18 @@ export function createApp({ home, config, clock, log, env, runner }: Needs) {
     inputs,
     runs,
     supervisor,
+    webhooks,
 
     /** Lets the loops begin: what an earlier daemon left is taken up again. */
     open(): void {
-      for (const loop of loops) loop.wake();
+      for (const loop of [...loops, webhooks.loop]) loop.wake();
     },
 
     /** Resolves when nothing is due. */
     async settle(): Promise<void> {
-      for (const work of [...loops, operations, engine]) await work.settle();
+      for (const work of [...loops, operations, engine, webhooks]) await work.settle();
       // What was settled last may have set the first going again.
-      for (const work of [...loops, operations, engine]) await work.settle();
+      for (const work of [...loops, operations, engine, webhooks]) await work.settle();
     },
 
     /** Ends the loops and lets go of the runners, which go on; closes the database. */
@@ -184,6 +202,7 @@ export function createApp({ home, config, clock, log, env, runner }: Needs) {
       supervisor.close();
       await Promise.all(loops.map((loop) => loop.stop()));
       for (const work of [operations, engine]) await work.settle();
+      await webhooks.close();
       await checkpoints.close();
       db.close();
     },

@@ -16,7 +16,14 @@ type Routes =
   | 'listRunEvents'
   | 'listInputRequests';
 
-export const runRoutes = ({ runs, events, inputs, idempotency, supervisor }: App): Pick<Handlers, Routes> => ({
+export const runRoutes = ({
+  runs,
+  events,
+  inputs,
+  idempotency,
+  supervisor,
+  webhooks,
+}: App): Pick<Handlers, Routes> => ({
   listRuns({ query }, { principal, paging }) {
     const { limit: _l, cursor: _c, status, idempotency_key, from, to, ...ids } = query;
     const organization = principal.organization_id;
@@ -38,7 +45,10 @@ export const runRoutes = ({ runs, events, inputs, idempotency, supervisor }: App
       throw new Fault('unavailable', 'The daemon is shutting down and takes no new runs.', {
         headers: { 'retry-after': '10' },
       });
-    return runs.create(tx, principal.organization_id, body);
+    const { organization_id } = principal;
+    const told = body.webhook_endpoint_ids?.map((id) => id.toLowerCase());
+    if (told) webhooks.endpoints.assertKnown(organization_id, told);
+    return runs.create(tx, organization_id, told ? { ...body, webhook_endpoint_ids: told } : body);
   },
   getRun: ({ path }, { principal }) => runs.get(principal.organization_id, path.run_id),
   cancelRun: ({ path }, { principal, tx }) => runs.cancel(tx, principal.organization_id, path.run_id),

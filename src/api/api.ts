@@ -7,6 +7,7 @@ import { agentRows } from './rows/agents.ts';
 import { sessionRows } from './rows/sessions.ts';
 import { runRows } from './rows/runs.ts';
 import { artifactRows } from './rows/artifacts.ts';
+import { webhookRows } from './rows/webhooks.ts';
 import { serverRows } from './rows/server.ts';
 
 /** Every operation of /v1 that exists, in the order of the specification, section 4. */
@@ -19,6 +20,7 @@ export const api = {
   ...sessionRows,
   ...runRows,
   ...artifactRows,
+  ...webhookRows,
   ...serverRows,
 } as const satisfies Record<string, Endpoint>;
 

@@ -44,6 +44,13 @@ export interface Endpoint {
   larger?: string;
   /** The Idempotency-Key must be given; such an operation is a `call`. */
   keyRequired?: true;
+  /**
+   * Something must be found out before the transaction, such as where a name leads: the handler resolves to what is then done in
+   * it. Asked only when there is no record of the key yet.
+   */
+  checkedFirst?: true;
+  /** The field of the answer that is shown once: kept sealed, repeated for ten minutes, then null. */
+  shownOnce?: string;
   /** The status of success. */
   status: 200 | 201 | 202 | 204;
   /** The shape of the answer; absent with 204 and with `stream`. */

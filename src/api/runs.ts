@@ -14,6 +14,7 @@ import {
 } from './common.ts';
 import { InputRequest } from './inputs.ts';
 import { Usage } from './usage.ts';
+import { WebhookEndpointIds } from './webhooks.ts';
 
 export const runStatuses = [
   'queued',
@@ -106,6 +107,7 @@ export const RunCreate = input('RunCreate', {
     }),
   ),
   on_busy: Type.Optional(Type.Enum(['queue', 'reject'])),
+  webhook_endpoint_ids: Type.Optional(WebhookEndpointIds),
   metadata: Type.Optional(Metadata),
 });
 export type RunCreate = Static<typeof RunCreate>;
@@ -145,6 +147,7 @@ export const Run = named(
     sandbox: Type.Enum(['auto', 'none', 'required']),
     checkpoint: Type.Object({ before: Type.Boolean(), after: Type.Boolean() }, { additionalProperties: false }),
     artifacts: Type.Array(Type.String()),
+    webhook_endpoint_ids: nullable(Type.Array(Uuid)),
     metadata: Metadata,
     status: Type.Enum([...runStatuses]),
     stop_reason: nullable(Type.Enum([...stopReasons])),

@@ -186,6 +186,9 @@ export function createRuns(needs: Needs) {
     close,
     end,
 
+    /** A run by its id alone, for those who tell others of it; undefined when it has been removed. */
+    about: (id: string): RunRow | undefined => store.find(id),
+
     get: (organization: string, id: string): Run => toRun(find(organization, id)),
 
     list(organization: string, filter: RunFilter, paging: Paging): Page<Run> {
@@ -255,6 +258,7 @@ export function createRuns(needs: Needs) {
         sandbox,
         checkpoint: { before: body.checkpoint?.before ?? true, after: body.checkpoint?.after ?? true },
         artifacts: body.artifacts ?? [],
+        webhook_endpoint_ids: body.webhook_endpoint_ids ?? null,
         metadata: body.metadata ?? {},
         status: 'queued',
         stop_reason: null,

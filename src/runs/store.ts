@@ -29,6 +29,7 @@ const read = reader<RunRow>({
     'changes',
     'runner',
     'checkpoint',
+    'webhook_endpoint_ids',
     'artifacts',
   ],
 });

@@ -41,6 +41,7 @@ const defaults: Config = {
     retention_days: 30,
   },
   artifacts: { max_files: 200, max_file_megabytes: 256, max_megabytes: 1_024 },
+  webhooks: { allow_private: [] },
   log: { level: 'info', max_megabytes: 10, keep: 5 },
   sandbox: { unavailable: 'refuse' },
   harnesses: {},

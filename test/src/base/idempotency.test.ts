@@ -7,6 +7,7 @@ import { Fault } from '../../../src/api/error.ts';
 import { type Db, openDb } from '../../../src/base/db.ts';
 import { createIdempotency, fingerprint, type Idempotency } from '../../../src/base/idempotency.ts';
 import { packageRoot } from '../../../src/base/root.ts';
+import { openSecrets } from '../../../src/base/secrets.ts';
 import { createTestClock, type TestClock } from '../../kit/clock.ts';
 
 let folder: string;
@@ -18,7 +19,7 @@ beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'agentctl-db-'));
   db = openDb(join(folder, 'test.db'), join(packageRoot, 'src/schema'));
   clock = createTestClock();
-  records = createIdempotency({ db, clock });
+  records = createIdempotency({ db, clock, secrets: openSecrets(join(folder, 'secrets.key'), clock) });
 });
 afterEach(() => {
   db.close();
