@@ -9,6 +9,7 @@ import { handleErrors, refuse } from './errors.ts';
 import { parseJson } from './json.ts';
 import { httpOptions } from './listen.ts';
 import { servePrivate } from './private.ts';
+import { accessRoutes } from './routes/access.ts';
 import { agentRoutes } from './routes/agents.ts';
 import { artifactRoutes } from './routes/artifacts.ts';
 import { checkpointRoutes } from './routes/checkpoints.ts';
@@ -17,6 +18,7 @@ import { operationRoutes } from './routes/operations.ts';
 import { projectRoutes } from './routes/projects.ts';
 import { runRoutes } from './routes/runs.ts';
 import { serverRoutes } from './routes/server.ts';
+import { storageRoutes } from './routes/storage.ts';
 import { sessionRoutes } from './routes/sessions.ts';
 import { webhookRoutes } from './routes/webhooks.ts';
 import { workspaceRoutes } from './routes/workspaces.ts';
@@ -109,12 +111,14 @@ export async function createServer(app: App, loggerInstance?: FastifyBaseLogger)
     ...workspaceRoutes(app),
     ...fileRoutes(app),
     ...checkpointRoutes(app),
+    ...storageRoutes(app),
     ...agentRoutes(app),
     ...artifactRoutes(app),
     ...sessionRoutes(app),
     ...runRoutes(app),
     ...operationRoutes(app),
     ...webhookRoutes(app),
+    ...accessRoutes(app),
     ...serverRoutes(app),
   });
   return server;

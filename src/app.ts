@@ -1,5 +1,5 @@
 import { mkdirSync, statSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { createAccess } from './access/access.ts';
 import { openSessionToken } from './access/session-token.ts';
 import { createAgents } from './agents/agents.ts';
@@ -21,8 +21,10 @@ import { createInputs } from './inputs/inputs.ts';
 import { createOperations } from './operations/operations.ts';
 import { createProjects } from './projects/projects.ts';
 import { createLocalExecutor } from './runner/local.ts';
+import { createSandbox, findBubblewrap } from './runner/sandbox/sandbox.ts';
 import { createEngine, type Engine } from './runs/engine.ts';
 import { createSessions } from './sessions/sessions.ts';
+import { createStorage } from './storage/storage.ts';
 import type { Resolve } from './webhooks/destinations.ts';
 import { createWebhooks } from './webhooks/webhooks.ts';
 import { createWorkspaces } from './workspaces/workspaces.ts';
@@ -37,6 +39,8 @@ interface Needs {
   runner: [string, ...string[]];
   /** Where names lead; the system's answer when absent. */
   resolve?: Resolve;
+  /** Where bubblewrap is; null when it is not. */
+  bubblewrap?: () => string | null;
 }
 
 /** Makes a folder that only the user may enter; one that others may enter, or that is somebody else's, is refused. */
@@ -48,15 +52,15 @@ export function privateFolder(path: string): void {
 }
 
 /** Everything that agentctl is, put together in floor order, without a socket. Call `open` to let it work. */
-export function createApp({ home, config, clock, log, env, runner, resolve }: Needs) {
+export function createApp({ home, config, clock, log, env, runner, bubblewrap, resolve }: Needs) {
   for (const folder of [home.data, home.state]) privateFolder(folder);
   const db = openDb(join(home.data, 'agentctl.db'), join(packageRoot, 'src/schema'));
 
-  const secrets = openSecrets(join(home.data, 'secrets.key'), clock);
+  const secrets = openSecrets({ path: join(home.data, 'secrets.key'), clock });
   const idempotency = createIdempotency({ db, clock, secrets });
   const events = createEvents({ db });
   const operations = createOperations({ db, clock, log });
-  const access = createAccess({ db, clock, token: openSessionToken(home.token, clock) });
+  const access = createAccess({ db, clock, token: openSessionToken(home.token, clock), config: config.oauth });
   const registry = createRegistry({ rows: config.harnesses, env });
 
   const agents = createAgents({ db, clock, harnesses: registry.ids });
@@ -77,6 +81,7 @@ export function createApp({ home, config, clock, log, env, runner, resolve }: Ne
     folder: home.data,
     forbidden: [home.data, home.state],
     exclude: config.checkpoints.exclude,
+    roots: config.workspace_roots,
     trees: {
       assertUsable: (organization, checkpoint) => checkpoints.assertUsable(organization, checkpoint),
       fork: (organization, checkpoint, into) => checkpoints.fork(organization, checkpoint, into),
@@ -109,6 +114,7 @@ export function createApp({ home, config, clock, log, env, runner, resolve }: Ne
     operations,
     places,
     folder: home.data,
+    isRunOpen: (run) => engine?.runs.isOpen(run) ?? true,
   });
   const urls = createPrivateUrls({ secret: access.cursorSecret, clock });
   const files = createFiles({
@@ -130,6 +136,11 @@ export function createApp({ home, config, clock, log, env, runner, resolve }: Ne
     log: join(home.state, 'runners.log'),
     env: harnessEnvironment(env),
   });
+  const sandbox = createSandbox({
+    find: bubblewrap ?? (() => findBubblewrap(env.PATH ?? '')),
+    folder: home.runtime,
+    hidden: [home.data, home.state, home.runtime, dirname(home.config)],
+  });
 
   engine = createEngine({
     db,
@@ -147,6 +158,7 @@ export function createApp({ home, config, clock, log, env, runner, resolve }: Ne
     artifacts,
     rootOf: files.rootAt,
     executor,
+    sandbox,
     changed,
     folder: home.data,
   });
@@ -162,7 +174,14 @@ export function createApp({ home, config, clock, log, env, runner, resolve }: Ne
     ...(resolve ? { resolve } : {}),
     runOf: runs.about,
   });
-  const loops = [...engine.loops, operations.loop, files.loop, workspaces.loop];
+  const storage = createStorage({
+    clock,
+    data: home.data,
+    state: home.state,
+    project: projects.find,
+    workspace: workspaces.find,
+  });
+  const loops = [...engine.loops, operations.loop, files.loop, workspaces.loop, checkpoints.loop];
 
   return {
     db,
@@ -182,11 +201,13 @@ export function createApp({ home, config, clock, log, env, runner, resolve }: Ne
     sessions,
     inputs,
     runs,
+    storage,
     supervisor,
     webhooks,
 
     /** Lets the loops begin: what an earlier daemon left is taken up again. */
     open(): void {
+      void sandbox.warm();
       for (const loop of [...loops, webhooks.loop]) loop.wake();
     },
 
@@ -200,6 +221,7 @@ export function createApp({ home, config, clock, log, env, runner, resolve }: Ne
     /** Ends the loops and lets go of the runners, which go on; closes the database. */
     async close(): Promise<void> {
       supervisor.close();
+      workspaces.close();
       await Promise.all(loops.map((loop) => loop.stop()));
       for (const work of [operations, engine]) await work.settle();
       await webhooks.close();

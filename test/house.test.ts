@@ -90,6 +90,7 @@ const floors: Record<string, number> = {
   workspaces: 3,
   files: 3,
   checkpoints: 3,
+  storage: 3,
   artifacts: 3,
   sessions: 3,
   inputs: 3,
@@ -200,7 +201,7 @@ describe('SQL', () => {
 
   const tables: Record<string, string[]> = {
     agents: ['agents', 'agent_revisions'],
-    access: ['settings', 'organizations', 'users', 'memberships'],
+    access: ['settings', 'organizations', 'users', 'memberships', 'api_keys', 'browser_sessions'],
     events: ['events', 'announcements'],
     operations: ['operations'],
     projects: ['projects'],
@@ -244,9 +245,9 @@ describe('one owner for each outside tool: who wants another one, or to leave it
     '@fastify/swagger': /^daemon\/docs\.ts$/,
     '@fastify/swagger-ui': /^daemon\/docs\.ts$/,
     '@pydantic/genai-prices': /^src\/harness\//,
-    // Each compiles schemas of another kind: bodies, settings, what an agent asks for.
-    ajv: /^(daemon\/validate|src\/base\/config|src\/inputs\/inputs)\.ts$/,
-    'ajv-formats': /^daemon\/validate\.ts$/,
+    // Each compiles schemas of another kind: bodies, settings, what an agent asks for, what it must answer.
+    ajv: /^(daemon\/validate|src\/base\/config|src\/inputs\/inputs|src\/runner\/answer-form)\.ts$/,
+    'ajv-formats': /^(daemon\/validate|src\/runner\/answer-form)\.ts$/,
     'better-sqlite3': /^src\/base\/db\.ts$/,
     chokidar: /^src\/workspaces\/watch\.ts$/,
     'close-with-grace': /^daemon\/main\.ts$/,
@@ -258,6 +259,7 @@ describe('one owner for each outside tool: who wants another one, or to leave it
     execa: /^src\/(runner|harness)\/|^src\/workspaces\/git\.ts$/,
     fastify: /^daemon\//,
     ink: /^cli\//,
+    jose: /^src\/access\/oauth\.ts$/,
     mime: /^src\/base\/media\.ts$/,
     'node:child_process':
       /^src\/(runner|harness)\/|^src\/agent\/tools\/process\.ts$|^src\/workspaces\/git\.ts$|^src\/trees\/flush\.ts$|^cli\//,

@@ -2,6 +2,7 @@ import type { Endpoint, Input, Reply } from './endpoint.ts';
 import { projectRows } from './rows/projects.ts';
 import { workspaceRows } from './rows/workspaces.ts';
 import { fileRows } from './rows/files.ts';
+import { accessRows } from './rows/access.ts';
 import { checkpointRows } from './rows/checkpoints.ts';
 import { agentRows } from './rows/agents.ts';
 import { sessionRows } from './rows/sessions.ts';
@@ -9,6 +10,7 @@ import { runRows } from './rows/runs.ts';
 import { artifactRows } from './rows/artifacts.ts';
 import { webhookRows } from './rows/webhooks.ts';
 import { serverRows } from './rows/server.ts';
+import { storageRows } from './rows/storage.ts';
 
 /** Every operation of /v1 that exists, in the order of the specification, section 4. */
 export const api = {
@@ -19,9 +21,11 @@ export const api = {
   ...agentRows,
   ...sessionRows,
   ...runRows,
+  ...accessRows,
   ...artifactRows,
   ...webhookRows,
   ...serverRows,
+  ...storageRows,
 } as const satisfies Record<string, Endpoint>;
 
 export type Api = typeof api;

@@ -49,8 +49,10 @@ export interface Endpoint {
    * it. Asked only when there is no record of the key yet.
    */
   checkedFirst?: true;
-  /** The field of the answer that is shown once: kept sealed, repeated for ten minutes, then null. */
-  shownOnce?: string;
+  /** Asked without a credential: the body is one. An Idempotency-Key means nothing here. */
+  open?: true;
+  /** The member of the answer that is shown once: a repeated request gets it for ten minutes, then null. */
+  secret?: string;
   /** The status of success. */
   status: 200 | 201 | 202 | 204;
   /** The shape of the answer; absent with 204 and with `stream`. */

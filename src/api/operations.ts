@@ -12,6 +12,7 @@ export const operationTypes = [
   'checkpoint.delete',
   'workspace.restore',
   'webhook.replay',
+  'store.collect',
 ] as const;
 export type OperationType = (typeof operationTypes)[number];
 

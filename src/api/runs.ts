@@ -99,6 +99,12 @@ export const RunCreate = input('RunCreate', {
       { additionalProperties: false, description: 'Whether the tree is kept before the run and after it.' },
     ),
   ),
+  output_schema: Type.Optional(
+    Type.Record(Type.String(), Type.Unknown(), {
+      description:
+        'A JSON Schema (2020-12, or draft-07 where $schema says so) that the final answer must fit; at most 64 KiB and 32 levels.',
+    }),
+  ),
   artifacts: Type.Optional(
     Type.Array(Type.String({ minLength: 1, maxLength: 1024 }), {
       maxItems: 32,
@@ -146,6 +152,7 @@ export const Run = named(
     input_timeout_seconds: Type.Integer(),
     sandbox: Type.Enum(['auto', 'none', 'required']),
     checkpoint: Type.Object({ before: Type.Boolean(), after: Type.Boolean() }, { additionalProperties: false }),
+    output_schema: nullable(Type.Record(Type.String(), Type.Unknown())),
     artifacts: Type.Array(Type.String()),
     webhook_endpoint_ids: nullable(Type.Array(Uuid)),
     metadata: Metadata,

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { Fault } from '../api/error.ts';
 import { type Clock, iso } from './clock.ts';
 import type { Db } from './db.ts';
-import { SecretUnreadable, type Secrets } from './secrets.ts';
+import type { Secrets } from './secrets.ts';
 
 /** What was answered the first time. */
 export interface StoredAnswer {
@@ -10,42 +10,34 @@ export interface StoredAnswer {
   headers: Record<string, string>;
   /** JSON text, or null for an empty answer. */
   body: string | null;
-}
-
-/** A field of the answer that is shown once. */
-interface ShownOnce {
-  field: string;
-  value: string;
+  /** A member of the body that is shown once; `body` has null in its place. */
+  secret?: { name: string; value: string } | undefined;
 }
 
 const keptFor = 7 * 86_400_000;
-const secretKeptFor = 600_000;
+/** How long a repeated request is shown the secret again, in milliseconds (contract section 2). */
+const secretFor = 600_000;
+const purpose = 'idempotency';
+
+interface Row {
+  fingerprint: string;
+  status: number;
+  headers: string;
+  body: string | null;
+  secret: string | null;
+  created_at: string;
+}
 
 /** The record of Idempotency-Keys (contract section 2): per organization, seven days, in the effect's own transaction. */
 export function createIdempotency({ db, clock, secrets }: { db: Db; clock: Clock; secrets: Secrets }) {
   const underWay = new Set<string>();
-  const placeOf = (organization: string, key: string) => `idempotency ${organization} ${key}`;
-
-  /** The answer's body with what it showed once, if that was not long ago. */
-  const reveal = (organization: string, key: string, body: string | null, secret: string | null, at: string) => {
-    if (body === null || secret === null || Date.parse(at) <= clock.now() - secretKeptFor) return body;
-    try {
-      const { field, value } = JSON.parse(secrets.open(placeOf(organization, key), secret)) as ShownOnce;
-      return JSON.stringify({ ...(JSON.parse(body) as object), [field]: value });
-    } catch (error) {
-      if (error instanceof SecretUnreadable) return body;
-      throw error;
-    }
-  };
   return {
     /**
      * The answer to replay, or undefined when this is the first request with the key. Throws `idempotency_key_reused` for
      * another request under the same key, `idempotency_in_progress` while the first is being worked on.
      */
     find(organization: string, key: string, fingerprint: string): StoredAnswer | undefined {
-      const row = db.get<
-        StoredAnswer & { fingerprint: string; headers: string; secret: string | null; created_at: string }
-      >(
+      const row = db.get<Row>(
         'SELECT fingerprint, status, headers, body, secret, created_at FROM idempotency WHERE organization_id = ? AND key = ? AND created_at > ?',
         [organization, key, iso(clock.now() - keptFor)],
       );
@@ -55,10 +47,13 @@ export function createIdempotency({ db, clock, secrets }: { db: Db; clock: Clock
             'idempotency_key_reused',
             'This Idempotency-Key was used with a different request. Use a new key.',
           );
+        const { status, body, secret } = row;
+        const shown = secret !== null && Date.parse(row.created_at) > clock.now() - secretFor;
         return {
-          status: row.status,
+          status,
           headers: JSON.parse(row.headers) as Record<string, string>,
-          body: reveal(organization, key, row.body, row.secret, row.created_at),
+          body,
+          secret: shown ? (JSON.parse(secrets.open(secret, purpose)) as StoredAnswer['secret']) : undefined,
         };
       }
       if (underWay.has(`${organization} ${key}`))
@@ -79,27 +74,9 @@ export function createIdempotency({ db, clock, secrets }: { db: Db; clock: Clock
       return () => underWay.delete(entry);
     },
 
-    /**
-     * Keeps an answer; call it in the transaction of the effect. What `once` names is kept sealed and for ten minutes only: the
-     * stored body has null there.
-     */
-    store(
-      organization: string,
-      key: string,
-      fingerprint: string,
-      resource: string | null,
-      answer: StoredAnswer,
-      once?: string,
-    ): void {
+    /** Keeps an answer; call it in the transaction of the effect. */
+    store(organization: string, key: string, fingerprint: string, resource: string | null, answer: StoredAnswer): void {
       const now = clock.now();
-      let { body } = answer;
-      let secret: string | null = null;
-      if (once !== undefined && body !== null) {
-        const shown = JSON.parse(body) as Record<string, string>;
-        const kept: ShownOnce = { field: once, value: shown[once]! };
-        secret = secrets.seal(placeOf(organization, key), JSON.stringify(kept));
-        body = JSON.stringify({ ...shown, [once]: null });
-      }
       db.run('DELETE FROM idempotency WHERE organization_id = ? AND key = ? AND created_at <= ?', [
         organization,
         key,
@@ -115,8 +92,8 @@ export function createIdempotency({ db, clock, secrets }: { db: Db; clock: Clock
           resource,
           answer.status,
           JSON.stringify(answer.headers),
-          body,
-          secret,
+          answer.body,
+          answer.secret ? secrets.seal(JSON.stringify(answer.secret), purpose) : null,
           iso(now),
         ],
       );
@@ -142,10 +119,10 @@ export function createIdempotency({ db, clock, secrets }: { db: Db; clock: Clock
       );
     },
 
-    /** Forgets what is older than seven days; answers how many. */
+    /** Forgets what is older than seven days, and secrets that are shown no more; answers how many records went. */
     expire(): number {
       db.run('UPDATE idempotency SET secret = NULL WHERE secret IS NOT NULL AND created_at <= ?', [
-        iso(clock.now() - secretKeptFor),
+        iso(clock.now() - secretFor),
       ]);
       return db.run('DELETE FROM idempotency WHERE created_at <= ?', [iso(clock.now() - keptFor)]);
     },

@@ -1,57 +1,38 @@
-import { createCipheriv, createDecipheriv, hkdfSync } from 'node:crypto';
-import {
-  chmodSync,
-  closeSync,
-  fsyncSync,
-  linkSync,
-  openSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  writeSync,
-} from 'node:fs';
+import { createCipheriv, createDecipheriv } from 'node:crypto';
+import { closeSync, fsyncSync, linkSync, openSync, readFileSync, rmSync, statSync, writeSync } from 'node:fs';
 import type { Clock } from './clock.ts';
+import { ConfigError } from './config.ts';
 
-/**
- * Encryption at rest. `place` says where a secret belongs (table, row, field): what was sealed for one place opens at no other,
- * so that rows cannot be swapped.
- */
+/** What must be kept and must not lie about: AES-256-GCM under a key of this installation. */
 export interface Secrets {
-  /** The sealed form of a text; two of the same text differ. */
-  seal(place: string, text: string): string;
-  /** The text again. Throws SecretUnreadable. */
-  open(place: string, sealed: string): string;
+  /** Base64url text that only `open` with the same purpose makes sense of. */
+  seal(text: string, purpose: string): string;
+  /** The text again. Throws for one that is damaged, of another purpose or of another installation. */
+  open(sealed: string, purpose: string): string;
 }
 
-/** What was sealed cannot be opened: by another key, for another place, or damaged. */
-export class SecretUnreadable extends Error {}
+const keyBytes = 32;
+const nonceBytes = 12;
+const tagBytes = 16;
 
-/**
- * Opens the key file, which is made when there is none: 32 bytes, mode 0600. It protects copies and backups of the database;
- * not against programs of the same user.
- */
-export function openSecrets(path: string, clock: Clock): Secrets {
-  const master = readKey(path) ?? makeKey(path, clock);
-  const key = Buffer.from(hkdfSync('sha256', master, '', 'agentctl secrets at rest', 32));
+/** Secrets under the key in the file at `path`, which is made, mode 0600, when there is none. Throws ConfigError for one that others may read. */
+export function openSecrets({ path, clock }: { path: string; clock: Clock }): Secrets {
+  const key = readKey(path) ?? makeKey(path, clock.random(keyBytes));
   return {
-    seal(place, text) {
-      const nonce = clock.random(12);
-      const cipher = createCipheriv('aes-256-gcm', key, nonce).setAAD(Buffer.from(place));
-      const bytes = Buffer.concat([nonce, cipher.update(text, 'utf8'), cipher.final(), cipher.getAuthTag()]);
-      return `v1.${bytes.toString('base64url')}`;
+    seal(text, purpose) {
+      const nonce = clock.random(nonceBytes);
+      const cipher = createCipheriv('aes-256-gcm', key, nonce).setAAD(Buffer.from(purpose));
+      const bytes = Buffer.concat([cipher.update(text, 'utf8'), cipher.final()]);
+      return Buffer.concat([nonce, cipher.getAuthTag(), bytes]).toString('base64url');
     },
-
-    open(place, sealed) {
+    open(sealed, purpose) {
+      const all = Buffer.from(sealed, 'base64url');
       try {
-        if (!sealed.startsWith('v1.')) throw new Error('unknown form');
-        const bytes = Buffer.from(sealed.slice(3), 'base64url');
-        const cipher = createDecipheriv('aes-256-gcm', key, bytes.subarray(0, 12), { authTagLength: 16 });
-        cipher.setAAD(Buffer.from(place)).setAuthTag(bytes.subarray(-16));
-        return Buffer.concat([cipher.update(bytes.subarray(12, -16)), cipher.final()]).toString('utf8');
+        const cipher = createDecipheriv('aes-256-gcm', key, all.subarray(0, nonceBytes)).setAAD(Buffer.from(purpose));
+        cipher.setAuthTag(all.subarray(nonceBytes, nonceBytes + tagBytes));
+        return Buffer.concat([cipher.update(all.subarray(nonceBytes + tagBytes)), cipher.final()]).toString('utf8');
       } catch (error) {
-        throw new SecretUnreadable('A stored secret cannot be read with the key of this data directory.', {
-          cause: error,
-        });
+        throw new Error('This secret does not open.', { cause: error });
       }
     },
   };
@@ -60,27 +41,24 @@ export function openSecrets(path: string, clock: Clock): Secrets {
 function readKey(path: string): Buffer | undefined {
   let key: Buffer;
   try {
+    if (statSync(path).mode & 0o077)
+      throw new ConfigError(`${path} can be read by others. Close it with: chmod 600 ${path}`);
     key = readFileSync(path);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
     throw error;
   }
-  // A key that is not whole is never replaced in silence: what it has sealed would be lost with it.
-  if (key.length !== 32) throw new Error(`${path} is not a key of 32 bytes.`);
-  if (statSync(path).mode & 0o077) chmodSync(path, 0o600);
+  if (key.length !== keyBytes) throw new ConfigError(`${path} holds no key: it must have ${keyBytes} bytes.`);
   return key;
 }
 
-function makeKey(path: string, clock: Clock): Buffer {
-  const key = clock.random(32);
-  const fresh = `${path}.new`;
-  rmSync(fresh, { force: true });
-  const file = openSync(fresh, 'wx', 0o600);
+function makeKey(path: string, key: Buffer): Buffer {
+  const file = openSync(`${path}.new`, 'w', 0o600);
   writeSync(file, key);
   fsyncSync(file);
   closeSync(file);
-  // Under its name only when it is whole, and never over another one.
-  linkSync(fresh, path);
-  rmSync(fresh);
+  // Never over a key that is there: what was sealed with it would be lost.
+  linkSync(`${path}.new`, path);
+  rmSync(`${path}.new`);
   return key;
 }

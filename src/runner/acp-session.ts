@@ -1,5 +1,9 @@
+import type { PromptRequest } from '@agentclientprotocol/sdk/unstable';
 import type { Clock } from '../base/clock.ts';
 import { list, record, text } from '../harness/loose.ts';
+import { failure } from './acp-error.ts';
+import type { Outcome } from './half.ts';
+import type { RunSpec } from './protocol.ts';
 
 type Options = { id: string; category: string | null; current: string | null; values: string[] }[];
 
@@ -16,6 +20,25 @@ export const optionsIn = (raw: unknown): Options =>
     });
     return { id, category: text(option?.category), current: text(option?.currentValue), values };
   });
+
+/** What a prompt's `stopReason` means. */
+export function outcomeOf(stopReason: string): Outcome {
+  switch (stopReason) {
+    case 'max_turn_requests':
+      return failure('The agent stopped at its own limit of turns.', { reason: 'turn_limit' }, 'turn_limit');
+    case 'cancelled':
+      return { status: 'cancelled' };
+    default:
+      return { status: 'completed' };
+  }
+}
+
+/** A prompt. The form of the answer is told to an agent that can see to it by itself, beside the words that every one is told. */
+export const promptFor = ({ output_schema }: RunSpec, sessionId: string, words: string): PromptRequest => ({
+  sessionId,
+  prompt: [{ type: 'text', text: words }],
+  ...(output_schema === null ? {} : { _meta: { agentctl: { output_schema } } }),
+});
 
 /** The prompt with the conversation before it, for an agent that does not know it. */
 export function withTranscript(prompt: string, transcript: { role: 'user' | 'assistant'; text: string }[]): string {

@@ -1,10 +1,11 @@
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import * as acp from '@agentclientprotocol/sdk/unstable';
 import { AcpMapping } from '../harness/acp.ts';
-import { costOf, tokensOf } from '../harness/acp-usage.ts';
+import { addedTokens, costOf, tokensOf } from '../harness/acp-usage.ts';
 import { list, type Loose, record, text } from '../harness/loose.ts';
 import { agentError, died, failure } from './acp-error.ts';
-import { optionsIn, within, withTranscript } from './acp-session.ts';
+import { optionsIn, outcomeOf, promptFor, within, withTranscript } from './acp-session.ts';
+import { answering } from './answering.ts';
 import { Chatter } from './chatter.ts';
 import type { Half, Outcome, Stage } from './half.ts';
 import { launchCommand, launchEnvironment, writeLaunchFiles } from './launch.ts';
@@ -64,10 +65,10 @@ class Conversation implements Half {
     this.#errors = new Chatter(stage, 'stderr');
     this.#noise = new Chatter(stage, 'stdout');
     writeLaunchFiles(spec);
-    const [command = '', ...args] = launchCommand(spec);
-    const child = spawn(command, args, {
-      cwd: spec.workspace.path,
-      env: stage.environment(launchEnvironment(spec)),
+    const { program, args, cwd, env } = stage.start(launchCommand(spec), launchEnvironment(spec));
+    const child = spawn(program, args, {
+      cwd,
+      env,
       detached: true,
       stdio: ['pipe', 'pipe', 'pipe'],
     });
@@ -262,17 +263,20 @@ class Conversation implements Half {
     if (loaded) await this.#replayed();
     this.#stage.started(text(hello.agentInfo?.version) ?? spec.harness.version, model);
     this.#prompting = true;
-    const said = resumed ? spec.prompt : withTranscript(spec.prompt, spec.transcript);
-    const result = await agent.request('session/prompt', { sessionId: id, prompt: [{ type: 'text', text: said }] });
-    this.#stage.used({ ...this.#mapping.counts, ...tokensOf(result) });
-    switch (result.stopReason as string) {
-      case 'max_turn_requests':
-        return failure('The agent stopped at its own limit of turns.', { reason: 'turn_limit' }, 'turn_limit');
-      case 'cancelled':
-        return { status: 'cancelled' };
-      default:
-        return { status: 'completed' };
-    }
+    let tokens: ReturnType<typeof tokensOf> = {};
+    let before = resumed ? [] : spec.transcript;
+    return answering(spec.output_schema, spec.prompt, {
+      ask: async (words) => {
+        const result = await agent.request('session/prompt', promptFor(spec, id, withTranscript(words, before)));
+        before = [];
+        this.#telling.tell(this.#mapping.end(this.#stage.clock.monotonic()));
+        tokens = addedTokens(tokens, tokensOf(result));
+        this.#stage.used({ ...this.#mapping.counts, ...tokens });
+        return outcomeOf(result.stopReason);
+      },
+      text: () => this.#mapping.text,
+      log: (sentence) => this.#log('warn', sentence),
+    });
   }
 
   /** Goes on with the conversation of before where it can, otherwise begins one. */

@@ -4,6 +4,7 @@ import type { Clock } from '../base/clock.ts';
 import type { Journal } from './journal.ts';
 import type { InputAnswer } from '../api/inputs.ts';
 import type { RunSpec } from './protocol.ts';
+import type { Start } from './sandbox/enclosure.ts';
 
 /** A run's error, as the final record carries it. */
 export interface RunError {
@@ -15,7 +16,7 @@ export interface RunError {
 
 /** How a harness came to its end by itself. */
 export type Outcome =
-  | { status: 'completed' }
+  | { status: 'completed'; structured_output?: { value: unknown } }
   | { status: 'failed'; stop_reason: StopReason; error: RunError }
   /** It stopped because it was told to, as far as it says. */
   | { status: 'cancelled' };
@@ -38,8 +39,11 @@ export interface Stage {
   readonly spec: RunSpec;
   readonly clock: Clock;
   readonly journal: Journal;
-  /** The environment of a process of this run, with `more` on top. */
-  environment(more: Record<string, string>): Record<string, string>;
+  /**
+   * How to start a program of this run, with `env` on top of the run's environment: in its sandbox, if it has one. `files` may be
+   * read there besides.
+   */
+  start(command: readonly string[], env: Record<string, string>, files?: readonly string[]): Start;
   /** A process of the run was started: the leader of its own session. */
   spawned(pid: number): void;
   /** The harness works; records `started`. */

@@ -25,6 +25,8 @@ export const runFiles = {
   socket: 'ctl.sock',
   identity: 'runner.json',
   harness: 'harness.json',
+  /** The empty folders that stand in the workspace while it is guarded. */
+  placed: 'placed.json',
   /** A folder: the whole output of tool calls that was too long for events, a file each, named by the call. */
   output: 'output',
   /** A folder: what the harness puts there becomes artifacts of the run. */
@@ -37,6 +39,15 @@ export interface ProcessIdentity {
   /** Field 22 of /proc/<pid>/stat where there is one, otherwise what `ps -o lstart` says. */
   started: string;
   boot_id: string;
+}
+
+/** How a run is enclosed. */
+export interface SandboxSpec {
+  isolation: Isolation;
+  /** The absolute path of bubblewrap. */
+  program: string;
+  /** Folders that the run must not see, wherever they lie. */
+  hidden: string[];
 }
 
 /** Everything a runner needs to know; sent once, kept nowhere on disk. */
@@ -66,7 +77,10 @@ export interface RunSpec {
   permission_mode: PermissionMode;
   on_input: OnInput;
   input_timeout_seconds: number;
-  isolation: Isolation;
+  /** The JSON Schema that the final answer must fit; null for none. */
+  output_schema: Record<string, unknown> | null;
+  /** Null where nothing is enforced. */
+  sandbox: SandboxSpec | null;
   /** Bytes of output after which the run is failed. */
   max_output_bytes: number;
   /** Seconds between SIGTERM and SIGKILL. */
@@ -87,6 +101,8 @@ export interface HarnessTraces {
   harness: ProcessIdentity | null;
   /** What the harness' standard streams lead to, as /proc/<pid>/fd names it; empty where there is none. */
   pipes: string[];
+  /** The harness is bubblewrap, and all others are inside: they have their own process ids there, and end with it. */
+  enclosed: boolean;
 }
 
 /** The control records of the spool. The daemon turns them into state and, where the contract names one, an event. */
@@ -112,6 +128,8 @@ export type ControlRecord =
       error: { code: RunErrorCode; message: string; retryable: boolean; details: Record<string, unknown> } | null;
       usage: Usage;
       text: string | null;
+      /** The final answer in the form asked for; null, or left out by an older runner, where there is none. */
+      structured_output?: { value: unknown } | null;
       changes: { path: string; change: FileChange['change'] }[];
     };
 

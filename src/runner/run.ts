@@ -10,6 +10,7 @@ import { Meter } from './meter.ts';
 import { identityOf } from './processes.ts';
 import type { Command, HarnessTraces, RunnerIdentity, RunSpec } from './protocol.ts';
 import { protocolVersion, runFiles } from './protocol.ts';
+import { Enclosure, type Start } from './sandbox/enclosure.ts';
 import { Watch } from './tree.ts';
 import { verdictOf } from './verdict.ts';
 
@@ -37,6 +38,7 @@ export class Run implements Stage {
   #control: Control | null = null;
   #watch: Watch | null = null;
   #lineages: Lineage[] = [];
+  #enclosure: Enclosure | null = null;
   #half: Half | null = null;
   #cause: Cause | null = null;
   #over = false;
@@ -82,6 +84,7 @@ export class Run implements Stage {
     let outcome: Outcome = { status: 'cancelled' };
     if (!this.#cause) {
       try {
+        if (spec.sandbox) this.#enclosure = Enclosure.open(spec, spec.sandbox);
         const half =
           spec.harness.kind === 'shell'
             ? (await import('./shell.ts')).startShell(this)
@@ -144,6 +147,11 @@ export class Run implements Stage {
       const sentence = `These processes could not be ended: ${left.join(', ')}.`;
       journal.event('log', { level: 'error', stream: 'daemon', text: sentence }, 'daemon');
     }
+    const made = this.#enclosure?.close() ?? [];
+    if (made.length > 0) {
+      const sentence = `This run made ${made.join(', ')}: programs that you use here may run what is in there. Look at it first.`;
+      journal.event('log', { level: 'warn', stream: 'daemon', text: sentence }, 'daemon');
+    }
     const changed = await this.#watch?.end();
     if (changed && changed.left > 0) {
       const sentence = `The list of changes ends after ${changed.changes.length} files; ${changed.left} more changed.`;
@@ -158,6 +166,8 @@ export class Run implements Stage {
       ...verdict,
       usage: this.#meter.usage,
       text,
+      structured_output:
+        verdict.status === 'completed' && outcome.status === 'completed' ? (outcome.structured_output ?? null) : null,
       changes: changed?.changes ?? [],
     });
     await journal.flush();
@@ -187,25 +197,29 @@ export class Run implements Stage {
     this.#stopped();
   }
 
-  environment(more: Record<string, string>): Record<string, string> {
+  start(command: readonly string[], more: Record<string, string>, files?: readonly string[]): Start {
     const { spec } = this;
-    return {
+    const env = {
       ...spec.env,
       ...more,
       [stamp]: spec.run_id,
       AGENTCTL_WORKSPACE: spec.workspace.path,
       AGENTCTL_ARTIFACTS: spec.artifacts_folder,
     };
+    if (this.#enclosure) return this.#enclosure.start(command, env, files);
+    const [program = '', ...args] = command;
+    return { program, args, cwd: spec.workspace.path, env };
   }
 
   spawned(pid: number): void {
-    const traces = tracesOf(this.spec.run_id, pid);
+    const traces = tracesOf(this.spec.run_id, pid, this.#enclosure !== null);
     this.#lineages.push(new Lineage(traces, this.clock));
     const contents: HarnessTraces = {
       version: protocolVersion,
       run_id: this.spec.run_id,
       harness: traces.harness,
       pipes: [...traces.pipes],
+      enclosed: traces.enclosed ?? false,
     };
     writeWhole(join(this.spec.folder, runFiles.harness), JSON.stringify(contents));
   }

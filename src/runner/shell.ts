@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process';
 import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
+import { answered } from './answering.ts';
 import type { Half, Outcome, Stage } from './half.ts';
 import { cut } from './joiner.ts';
 import { Tail, ToolOutput } from './output.ts';
@@ -47,7 +48,11 @@ export function startShell(stage: Stage): Half {
 
   const file = join(spec.folder, 'script');
   writeFileSync(file, spec.prompt, { mode: 0o700 });
-  const [command, args] = spec.prompt.startsWith('#!') ? [file, []] : ['/bin/sh', [file]];
+  const { program, args, cwd, env } = stage.start(
+    spec.prompt.startsWith('#!') ? [file] : ['/bin/sh', file],
+    spec.harness.env,
+    [file],
+  );
   const began = clock.monotonic();
   const output = new ToolOutput({
     id: call,
@@ -58,9 +63,9 @@ export function startShell(stage: Stage): Half {
   const result = new Tail(resultBytes);
   const errors = new Tail(4096);
 
-  const child = spawn(command, args, {
-    cwd: spec.workspace.path,
-    env: stage.environment(spec.harness.env),
+  const child = spawn(program, args, {
+    cwd,
+    env,
     detached: true,
     stdio: ['ignore', 'pipe', 'pipe'],
   });
@@ -121,7 +126,9 @@ export function startShell(stage: Stage): Half {
   };
 
   return {
-    outcome: ended.then(() => settled(closed, linger)).then(verdict),
+    outcome: ended
+      .then(() => settled(closed, linger))
+      .then(() => answered(spec.output_schema, verdict(), result.text())),
     stop: () => 0,
     answer: () => {},
     async close() {

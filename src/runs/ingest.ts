@@ -122,11 +122,11 @@ export function createIngest(needs: Needs) {
         return false;
       }
       case 'final': {
-        const { status, stop_reason, error, usage, text, changes } = record;
+        const { status, stop_reason, error, usage, text, structured_output = null, changes } = record;
         // The trees before and after say more than the run's own watch.
         const { before, after } = row.checkpoint_ids;
         const found = before !== null && after !== null ? row.changes : toChanges(changes);
-        Object.assign(fields, { usage, text: text ?? fields.text ?? row.text, changes: found });
+        Object.assign(fields, { usage, text: text ?? fields.text ?? row.text, structured_output, changes: found });
         runs.end(tx, entry, { status, stop_reason, error });
         return true;
       }

@@ -24,12 +24,14 @@ import type { Events } from '../events/events.ts';
 import type { Registry } from '../harness/registry.ts';
 import type { Inputs } from '../inputs/inputs.ts';
 import type { Artifacts } from '../artifacts/artifacts.ts';
-import { GlobError, readGlob } from '../base/glob.ts';
 import type { Checkpoints } from '../checkpoints/checkpoints.ts';
 import type { Projects } from '../projects/projects.ts';
 import type { Sessions } from '../sessions/sessions.ts';
 import type { Workspaces } from '../workspaces/workspaces.ts';
 import { noChanges } from './changes.ts';
+import { assertGlobs } from './globs.ts';
+import { assertSchema } from './output-schema.ts';
+import type { Enclosing } from './enclosing.ts';
 import { pathToEnd, runStates } from './state.ts';
 import type { RunFilter, RunRow, RunStore } from './store.ts';
 
@@ -48,6 +50,7 @@ interface Needs {
   inputs: Inputs;
   checkpoints: Checkpoints;
   artifacts: Pick<Artifacts, 'idsOf'>;
+  enclosing: Pick<Enclosing, 'assertPossible'>;
   /** After a commit: a run may be started, one that works must be told something, or somebody waited for an end. */
   changed(): void;
   tell(run: string, request: string, answer: InputAnswer): void;
@@ -77,6 +80,7 @@ export function createRuns(needs: Needs) {
     inputs,
     checkpoints,
     artifacts,
+    enclosing,
     changed,
     tell,
   } = needs;
@@ -89,7 +93,8 @@ export function createRuns(needs: Needs) {
   };
 
   const toRun = (row: RunRow): Run => {
-    const { key: _k, text: _t, changes: _c, spool_offset: _s, runner: _r, cancel_requested_at: _q, ...run } = row;
+    const { key: _k, text: _t, changes: _c, structured_output: _o, ...more } = row;
+    const { spool_offset: _s, runner: _r, cancel_requested_at: _q, ...run } = more;
     return { ...run, run_id: row.id, pending_input: row.status === 'awaiting_input' ? inputs.pending(row.id) : [] };
   };
 
@@ -158,25 +163,6 @@ export function createRuns(needs: Needs) {
     return id;
   };
 
-  /** Contract section 7, "Sandbox": this machine has none yet, so whoever wants one is refused, never silently let out. */
-  const assertSandbox = (sandbox: Run['sandbox'], harness: string): void => {
-    if (sandbox === 'none') return;
-    if (sandbox === 'auto' && (registry.kind(harness) === 'shell' || config.sandbox.unavailable === 'allow')) return;
-    throw new Fault(
-      'sandbox_unavailable',
-      'There is no sandbox on this machine, and an agent does not run without one unasked.',
-      {
-        details: {
-          sandbox,
-          remedy:
-            sandbox === 'required'
-              ? 'A run that requires a sandbox cannot be had on this machine. With sandbox "none" it may do all that your account can.'
-              : 'Send sandbox "none" for this run, or set sandbox.unavailable = "allow", if it may do all that your account can.',
-        },
-      },
-    );
-  };
-
   return {
     find,
     toRun,
@@ -209,8 +195,9 @@ export function createRuns(needs: Needs) {
       const existing = wanted === undefined ? undefined : workspaces.getUsable(organization, wanted);
       const project = projects.getActive(organization, existing?.project_id ?? body.project_id!);
       const harness = chooseHarness(body, session);
+      assertSchema(body.output_schema);
       const sandbox = body.sandbox ?? 'auto';
-      assertSandbox(sandbox, harness);
+      enclosing.assertPossible(sandbox, harness);
       assertGlobs(body.artifacts ?? []);
       if (body.limits?.max_cost_micro_usd !== undefined && !registry.knowsCost(harness)) {
         const message = `The harness "${harness}" does not report what it costs, so a cost limit cannot be kept.`;
@@ -225,7 +212,7 @@ export function createRuns(needs: Needs) {
           details: { run_id: session.latest_run_id },
         });
 
-      const workspace = existing ?? workspaces.create(tx, project, {}).workspace;
+      const workspace = existing ?? workspaces.create(tx, project, {}, false).workspace;
       const model = body.model ?? session?.model ?? null;
       const at = now();
       const id = clock.id();
@@ -256,6 +243,7 @@ export function createRuns(needs: Needs) {
         on_input: body.on_input ?? 'ask',
         input_timeout_seconds: body.input_timeout_seconds ?? 86_400,
         sandbox,
+        output_schema: body.output_schema ?? null,
         checkpoint: { before: body.checkpoint?.before ?? true, after: body.checkpoint?.after ?? true },
         artifacts: body.artifacts ?? [],
         webhook_endpoint_ids: body.webhook_endpoint_ids ?? null,
@@ -272,6 +260,7 @@ export function createRuns(needs: Needs) {
         finished_at: null,
         attempt: 0,
         text: null,
+        structured_output: null,
         changes: noChanges,
         spool_offset: 0,
         runner: null,
@@ -322,6 +311,12 @@ export function createRuns(needs: Needs) {
       return toRun(find(organization, id));
     },
 
+    /** Whether a run has not ended. */
+    isOpen(id: string): boolean {
+      const row = store.find(id);
+      return row !== undefined && !isTerminal(row.status);
+    },
+
     /** What a run changed as a unified diff. Throws `invalid_state` when the tree was not kept before and after it. */
     async diff(organization: string, id: string): Promise<string> {
       const { checkpoint_ids, status } = find(organization, id);
@@ -334,19 +329,20 @@ export function createRuns(needs: Needs) {
             : 'This run has not ended; its diff is there when it has.',
           { details: { state: status } },
         );
-      return checkpoints.patch(organization, before, after);
+      return checkpoints.patch(organization, id, before, after);
     },
 
     /** What came of a run so far; complete when `final`. */
     result(organization: string, id: string): RunResult {
       const row = find(organization, id);
-      const { status, text, stop_reason, error, usage, changes, checkpoint_ids, last_sequence } = row;
+      const { status, text, structured_output, stop_reason, error, usage, changes, checkpoint_ids, last_sequence } =
+        row;
       return {
         run_id: row.id,
         status,
         final: isTerminal(status),
         text,
-        structured_output: null,
+        structured_output: structured_output?.value ?? null,
         stop_reason,
         error,
         usage,
@@ -359,22 +355,6 @@ export function createRuns(needs: Needs) {
   };
 }
 export type Runs = ReturnType<typeof createRuns>;
-
-/** Throws `invalid_request` for a pattern that no path could match. */
-function assertGlobs(texts: string[]): void {
-  for (const [index, text] of texts.entries()) {
-    try {
-      readGlob(text);
-    } catch (error) {
-      if (!(error instanceof GlobError)) throw error;
-      const message = `The pattern ${JSON.stringify(text.slice(0, 200))} ${error.message}.`;
-      throw new Fault('invalid_request', message, {
-        param: 'artifacts',
-        details: { errors: [{ path: `/artifacts/${index}`, message }] },
-      });
-    }
-  }
-}
 
 /** The first line of a prompt, as a title. */
 const titleOf = (prompt: string): string => {

@@ -13,6 +13,8 @@ export interface RunRow extends Omit<Run, 'run_id' | 'pending_input'> {
   key: number;
   text: string | null;
   changes: Changes;
+  /** The final answer in the form asked for. */
+  structured_output: { value: unknown } | null;
   spool_offset: number;
   runner: RunnerRef | null;
   cancel_requested_at: string | null;
@@ -30,6 +32,8 @@ const read = reader<RunRow>({
     'runner',
     'checkpoint',
     'webhook_endpoint_ids',
+    'output_schema',
+    'structured_output',
     'artifacts',
   ],
 });

@@ -13,9 +13,10 @@ import type { Registry } from '../harness/registry.ts';
 import type { Inputs } from '../inputs/inputs.ts';
 import type { Executor, Link } from '../runner/local.ts';
 import type { HarnessLaunch } from '../harness/row.ts';
-import { protocolVersion, runFiles, type RunSpec } from '../runner/protocol.ts';
+import { protocolVersion, runFiles, type RunSpec, type SandboxSpec } from '../runner/protocol.ts';
 import type { Sessions } from '../sessions/sessions.ts';
 import type { Workspaces } from '../workspaces/workspaces.ts';
+import type { Enclosing } from './enclosing.ts';
 import type { Gathering } from './gathering.ts';
 import type { Ingest } from './ingest.ts';
 import type { Runs } from './runs.ts';
@@ -37,6 +38,7 @@ interface Needs {
   ingest: Ingest;
   snapshots: Snapshots;
   gathering: Gathering;
+  enclosing: Pick<Enclosing, 'of'>;
   folderOf(run: string): string;
   sessionFolderOf(session: string): string;
   /** Ends every process that a run left behind. */
@@ -54,7 +56,7 @@ const turnsOfTranscript = 20;
 export function createSupervisor(needs: Needs) {
   const { db, clock, log, config, store, runs, registry, workspaces, sessions, inputs, executor, ingest, snapshots } =
     needs;
-  const { folderOf, sessionFolderOf, sweep, gathering } = needs;
+  const { folderOf, sessionFolderOf, sweep, gathering, enclosing } = needs;
   const links = new Map<string, { link: Link; told: Set<string> }>();
   const endings = new Set<Promise<void>>();
   /** Waiting runs whose tree is being kept, and those for which that has been tried. */
@@ -78,7 +80,7 @@ export function createSupervisor(needs: Needs) {
     links.delete(id);
     const folder = folderOf(id);
     const removal = Promise.all(
-      [runFiles.spool, runFiles.socket, runFiles.identity, runFiles.harness, 'script'].map((name) =>
+      [runFiles.spool, runFiles.socket, runFiles.identity, runFiles.harness, runFiles.placed, 'script'].map((name) =>
         rm(join(folder, name), { force: true }),
       ),
     ).then(
@@ -192,6 +194,12 @@ export function createSupervisor(needs: Needs) {
     mkdirSync(session_folder, { recursive: true, mode: 0o700 });
     mkdirSync(join(folder, runFiles.artifacts), { recursive: true, mode: 0o700 });
     crashPoint('start', 'begin');
+    const enclosed = enclosing.of(queued);
+    if (enclosed === undefined) {
+      const message = 'This run needs a sandbox, and this machine has none any more.';
+      fail(queued, 'harness_failed', 'internal_error', message, { reason: 'sandbox_unavailable' });
+      return;
+    }
     const waiting = executor.take();
     crashPoint('start', 'taken');
     const nonce = clock.random(16).toString('base64url');
@@ -205,7 +213,7 @@ export function createSupervisor(needs: Needs) {
       store.update(id, {
         runner: { ...waiting.identity, nonce },
         attempt: current.attempt + 1,
-        isolation: noIsolation,
+        isolation: enclosed?.isolation ?? noIsolation,
       });
       return store.find(id);
     });
@@ -214,7 +222,7 @@ export function createSupervisor(needs: Needs) {
       return;
     }
     crashPoint('start', 'committed');
-    waiting.begin(specOf(row, launch, nonce, folder, session_folder));
+    waiting.begin(specOf(row, launch, nonce, folder, session_folder, enclosed));
     crashPoint('start', 'begun');
     attach(row);
     crashPoint('start', 'attached');
@@ -226,6 +234,7 @@ export function createSupervisor(needs: Needs) {
     nonce: string,
     folder: string,
     session_folder: string,
+    enclosed: SandboxSpec | null,
   ): RunSpec => {
     const { path, revision } = workspaces.find(row.workspace_id)!;
     const native = sessions.native(row.session_id);
@@ -257,7 +266,8 @@ export function createSupervisor(needs: Needs) {
       permission_mode: row.permission_mode,
       on_input: row.on_input,
       input_timeout_seconds: row.input_timeout_seconds,
-      isolation: row.isolation ?? noIsolation,
+      output_schema: row.output_schema,
+      sandbox: enclosed,
       max_output_bytes: config.runs.max_output_bytes,
       grace_seconds: config.runs.grace_seconds,
     };

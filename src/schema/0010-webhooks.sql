@@ -68,6 +68,3 @@ CREATE INDEX webhook_deliveries_by_age ON webhook_deliveries (created_at);
 
 -- To whom a run is told of; null: to every endpoint that subscribes.
 ALTER TABLE runs ADD COLUMN webhook_endpoint_ids TEXT;
-
--- A secret that an answer showed once, sealed, for the few minutes in which the answer may be repeated with it.
-ALTER TABLE idempotency ADD COLUMN secret TEXT;

@@ -50,7 +50,7 @@ export function createEndpoints({ clock, store, secrets, destinations }: Needs) 
     store.addSecret({
       id,
       webhook_id: webhook,
-      sealed: secrets.seal(placeOf(id), secret),
+      sealed: secrets.seal(secret, placeOf(id)),
       last4: secret.slice(-4),
       expires_at: null,
       created_at: iso(clock.now()),
@@ -153,9 +153,9 @@ export function createEndpoints({ clock, store, secrets, destinations }: Needs) 
       return { ...toWebhook(find(organization, id)), secret };
     },
 
-    /** The secrets that sign now, newest first. Throws SecretUnreadable. */
+    /** The secrets that sign now, newest first. Throws when the key that sealed them is another one. */
     signing: (id: string): string[] =>
-      store.secrets(id, iso(clock.now())).map((row) => secrets.open(placeOf(row.id), row.sealed)),
+      store.secrets(id, iso(clock.now())).map((row) => secrets.open(row.sealed, placeOf(row.id))),
 
     /** Throws `not_found` naming the first of these that is no endpoint of the organization. */
     assertKnown(organization: string, ids: readonly string[]): void {

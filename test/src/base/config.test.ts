@@ -12,6 +12,7 @@ import {
 } from '../../../src/base/config.ts';
 
 const defaults: Config = {
+  workspace_roots: [],
   server: { port: 4788, hosts: [], origins: [], max_streams: 2_048 },
   runs: {
     max_parallel: 16,
@@ -43,6 +44,8 @@ const defaults: Config = {
   artifacts: { max_files: 200, max_file_megabytes: 256, max_megabytes: 1_024 },
   webhooks: { allow_private: [] },
   log: { level: 'info', max_megabytes: 10, keep: 5 },
+  limits: { requests_per_minute: 6_000, streams: 256, waiting_requests: 1_024, delay_ms: 2_000 },
+  oauth: { issuers: [] },
   sandbox: { unavailable: 'refuse' },
   harnesses: {},
 };
