@@ -51,8 +51,8 @@ interface KeyRecord {
 
 /**
  * A handler for every operation: one that is missing does not compile. Reading ones may wait; writing ones are plain
- * functions inside one transaction, which some of them answer after they have found something out. Calls check the words of the request first and answer what goes to work, which is asked
- * only when there is no record of the key yet.
+ * functions inside one transaction, which some of them answer after they have found something out. Calls check the words of the
+ * request first and answer what goes to work, which is asked only when there is no record of the key yet.
  */
 export type Handlers = {
   [Id in Exclude<OperationId, Streaming>]: Effect<Id> extends 'read'
