@@ -150,6 +150,7 @@ export function createApp({ home, config, clock, log, env, runner, bubblewrap, r
     idempotency,
     events,
     registry,
+    agents,
     projects,
     workspaces,
     sessions,
@@ -162,7 +163,7 @@ export function createApp({ home, config, clock, log, env, runner, bubblewrap, r
     changed,
     folder: home.data,
   });
-  const { runs, supervisor } = engine;
+  const { runs, conversations, supervisor } = engine;
   const webhooks = createWebhooks({
     db,
     clock,
@@ -201,6 +202,7 @@ export function createApp({ home, config, clock, log, env, runner, bubblewrap, r
     sessions,
     inputs,
     runs,
+    conversations,
     storage,
     supervisor,
     webhooks,
