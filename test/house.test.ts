@@ -94,6 +94,7 @@ const floors: Record<string, number> = {
   artifacts: 3,
   sessions: 3,
   inputs: 3,
+  grants: 3,
   connections: 3,
   webhooks: 3,
   runner: 3,
@@ -211,6 +212,7 @@ describe('SQL', () => {
     artifacts: ['artifacts'],
     sessions: ['sessions'],
     inputs: ['inputs'],
+    grants: ['grants'],
     runs: ['runs'],
     base: ['idempotency', 'sqlite_master'],
   };

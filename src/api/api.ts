@@ -8,6 +8,7 @@ import { agentRows } from './rows/agents.ts';
 import { sessionRows } from './rows/sessions.ts';
 import { runRows } from './rows/runs.ts';
 import { artifactRows } from './rows/artifacts.ts';
+import { grantRows } from './rows/grants.ts';
 import { serverRows } from './rows/server.ts';
 import { storageRows } from './rows/storage.ts';
 
@@ -20,6 +21,7 @@ export const api = {
   ...agentRows,
   ...sessionRows,
   ...runRows,
+  ...grantRows,
   ...accessRows,
   ...artifactRows,
   ...serverRows,
