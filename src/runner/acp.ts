@@ -277,10 +277,10 @@ class Conversation implements Half {
     let tokens: ReturnType<typeof tokensOf> = {};
     let begun = resumed;
     return answering(spec.output_schema, spec.prompt, {
-      ask: async (words) => {
-        const said = begun ? words : withBeginning(words, spec, told);
+      ask: async (first = '', ...more) => {
+        const said = begun ? first : withBeginning(first, spec, told);
         begun = true;
-        const result = await agent.request('session/prompt', promptFor(spec, id, said));
+        const result = await agent.request('session/prompt', promptFor(spec, id, [said, ...more]));
         this.#telling.tell(this.#mapping.end(this.#stage.clock.monotonic()));
         tokens = addedTokens(tokens, tokensOf(result));
         this.#stage.used({ ...this.#mapping.counts, ...tokens });

@@ -67,6 +67,8 @@ export function createSupervisor(needs: Needs) {
   /** Waiting runs whose tree is being kept, and those for which that has been tried. */
   const preparing = new Set<string>();
   const prepared = new Set<string>();
+  /** Runs whose process is gone, while they are brought to their end. */
+  const leaving = new Set<string>();
   let draining = false;
 
   const fail = (row: RunRow, stop_reason: RunRow['stop_reason'], code: RunErrorCode, message: string, details = {}) =>
@@ -103,12 +105,17 @@ export function createSupervisor(needs: Needs) {
   };
 
   /** The run's process has ended: what it left is stored, and if that is no end, the run is lost. */
-  const gone = async (id: string): Promise<void> => {
+  const gone = (id: string): void => {
+    leaving.add(id);
+    keep(conclude(id).finally(() => leaving.delete(id)));
+  };
+
+  const conclude = async (id: string): Promise<void> => {
     try {
       await ingest.drain(id);
     } catch (error) {
       log.error({ run: id, err: error }, 'The last events of a run could not be stored yet.');
-      clock.timer(1_000, () => keep(gone(id)));
+      clock.timer(1_000, () => gone(id));
       return;
     }
     const row = store.find(id);
@@ -137,11 +144,11 @@ export function createSupervisor(needs: Needs) {
   };
 
   const attach = (row: RunRow): void => {
-    if (row.runner === null || links.has(row.id)) return;
+    if (row.runner === null || links.has(row.id) || leaving.has(row.id)) return;
     const { id, runner } = row;
     const link = executor.attach(runner, folderOf(id), {
       grown: () => ingest.grown(id),
-      gone: () => keep(gone(id)),
+      gone: () => gone(id),
     });
     links.set(id, { link, told: new Set() });
   };
