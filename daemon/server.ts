@@ -14,6 +14,7 @@ import { agentRoutes } from './routes/agents.ts';
 import { artifactRoutes } from './routes/artifacts.ts';
 import { checkpointRoutes } from './routes/checkpoints.ts';
 import { fileRoutes } from './routes/files.ts';
+import { grantRoutes } from './routes/grants.ts';
 import { operationRoutes } from './routes/operations.ts';
 import { projectRoutes } from './routes/projects.ts';
 import { runRoutes } from './routes/runs.ts';
@@ -116,6 +117,7 @@ export async function createServer(app: App, loggerInstance?: FastifyBaseLogger)
     ...artifactRoutes(app),
     ...sessionRoutes(app),
     ...runRoutes(app),
+    ...grantRoutes(app),
     ...operationRoutes(app),
     ...webhookRoutes(app),
     ...accessRoutes(app),

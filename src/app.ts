@@ -17,6 +17,7 @@ import { type Checkpoints, createCheckpoints } from './checkpoints/checkpoints.t
 import { createEvents } from './events/events.ts';
 import { createFiles } from './files/files.ts';
 import { createRegistry } from './harness/registry.ts';
+import { createGrants } from './grants/grants.ts';
 import { createInputs } from './inputs/inputs.ts';
 import { createOperations } from './operations/operations.ts';
 import { createProjects } from './projects/projects.ts';
@@ -72,6 +73,7 @@ export function createApp({ home, config, clock, log, env, runner, bubblewrap, r
     engine?.supervisor.loop.wake();
     operations.loop.wake();
   };
+  const grants = createGrants({ db, clock, changed });
   const workspaces = createWorkspaces({
     db,
     clock,
@@ -151,6 +153,7 @@ export function createApp({ home, config, clock, log, env, runner, bubblewrap, r
     events,
     registry,
     agents,
+    grants,
     projects,
     workspaces,
     sessions,
@@ -191,6 +194,7 @@ export function createApp({ home, config, clock, log, env, runner, bubblewrap, r
     idempotency,
     access,
     agents,
+    grants,
     events,
     operations,
     registry,

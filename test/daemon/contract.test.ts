@@ -263,9 +263,10 @@ describe('every reply is what its row says', () => {
         title: 'May I?',
         message: null,
         tool_call_id: null,
-        options: [{ id: 'yes', label: 'Yes', kind: 'allow_once' }],
+        options: [{ id: 'yes', label: 'Yes', kind: 'allow_always' }],
         allow_text: false,
         schema: null,
+        grant: { kind: 'command', tool: 'Bash', pattern: 'ls' },
         expires_at: '2030-01-01T00:00:00.000Z',
       }),
     );
@@ -275,6 +276,10 @@ describe('every reply is what its row says', () => {
     expect((await call('listInputRequests', { query: `?run_id=${accepted.run_id}` })).body.data).toMatchObject([
       { id: request, status: 'answered' },
     ]);
+    const { body: allowed } = await call('listGrants', { query: `?project_id=${ids.project_id}` });
+    expect(allowed.data).toMatchObject([{ harness: 'shell', tool: 'Bash', pattern: 'ls', request_id: request }]);
+    await call('deleteGrant', { grant_id: allowed.data[0].id });
+    expect((await call('listGrants')).body.data).toEqual([]);
     await call('listRuns', { query: '?status=running' });
     const { body: failed } = await call('createRun', { body: { ...missingRun, project_id: ids.project_id } });
     await untilRun(scene, failed.run_id, ended);
