@@ -94,6 +94,7 @@ const floors: Record<string, number> = {
   artifacts: 3,
   sessions: 3,
   inputs: 3,
+  grants: 3,
   connections: 3,
   webhooks: 3,
   runner: 3,
@@ -202,7 +203,7 @@ describe('SQL', () => {
   const tables: Record<string, string[]> = {
     agents: ['agents', 'agent_revisions'],
     access: ['settings', 'organizations', 'users', 'memberships', 'api_keys', 'browser_sessions'],
-    events: ['events'],
+    events: ['events', 'announcements'],
     operations: ['operations'],
     projects: ['projects'],
     workspaces: ['workspaces'],
@@ -211,7 +212,9 @@ describe('SQL', () => {
     artifacts: ['artifacts'],
     sessions: ['sessions'],
     inputs: ['inputs'],
+    grants: ['grants'],
     runs: ['runs'],
+    webhooks: ['webhooks', 'webhook_secrets', 'webhook_events', 'webhook_deliveries'],
     base: ['idempotency', 'sqlite_master'],
   };
   test('of a store is about its own tables: a question across rooms is handed in by app.ts', () => {
@@ -244,8 +247,8 @@ describe('one owner for each outside tool: who wants another one, or to leave it
     '@fastify/swagger': /^daemon\/docs\.ts$/,
     '@fastify/swagger-ui': /^daemon\/docs\.ts$/,
     '@pydantic/genai-prices': /^src\/harness\//,
-    // Each compiles schemas of another kind: bodies, settings, what an agent asks for, what it must answer.
-    ajv: /^(daemon\/validate|src\/base\/config|src\/inputs\/inputs|src\/runner\/answer-form)\.ts$/,
+    // Each compiles schemas of another kind: bodies, settings, what an agent asks for, what it must answer, scripts.
+    ajv: /^(daemon\/validate|src\/base\/config|src\/inputs\/inputs|src\/runner\/answer-form|src\/agent\/scripted\/script)\.ts$/,
     'ajv-formats': /^(daemon\/validate|src\/runner\/answer-form)\.ts$/,
     'better-sqlite3': /^src\/base\/db\.ts$/,
     chokidar: /^src\/workspaces\/watch\.ts$/,
@@ -287,7 +290,14 @@ describe('one owner for each outside tool: who wants another one, or to leave it
 
 describe('what differs from call to call comes in by one way, so that tests need neither luck nor sleep', () => {
   test('the environment is read where a program begins, and handed on from there', () => {
-    const begins = ['daemon/main.ts', 'src/base/root.ts', 'src/runner/main.ts', 'src/agent/main.ts', 'cli/main.ts'];
+    const begins = [
+      'daemon/main.ts',
+      'src/base/root.ts',
+      'src/runner/main.ts',
+      'src/agent/main.ts',
+      'src/agent/scripted/main.ts',
+      'cli/main.ts',
+    ];
     expect(
       find(
         /\bprocess\.env\b|\benv\b[^;]*=\s*process\b/,
@@ -296,13 +306,13 @@ describe('what differs from call to call comes in by one way, so that tests need
     ).toEqual([]);
   });
 
-  test('time and chance come from base/clock in src and daemon, but for the client, which runs in other people’s programs', () => {
+  test('time and chance come from base/clock in src and daemon, but for the client and the check of signatures, which run in other people’s programs', () => {
     const sources =
       /\bDate\.now\s*\(|\bnew Date\(\s*\)|\bMath\.random\s*\(|\brandomUUID\s*\(|\brandomBytes\s*\(|\bgetRandomValues\s*\(|\bperformance\.now\s*\(/;
     expect(
       find(
         sources,
-        program.filter((file) => file !== 'src/base/clock.ts' && file !== 'src/api/client.ts'),
+        program.filter((file) => !['src/base/clock.ts', 'src/api/client.ts', 'src/api/signature.ts'].includes(file)),
       ),
     ).toEqual([]);
   });

@@ -51,9 +51,9 @@ export function outcomeOf(stopReason: string): Outcome {
 }
 
 /** A prompt. The form of the answer is told to an agent that can see to it by itself, beside the words that every one is told. */
-export const promptFor = ({ output_schema }: RunSpec, sessionId: string, words: string): PromptRequest => ({
+export const promptFor = ({ output_schema }: RunSpec, sessionId: string, words: string[]): PromptRequest => ({
   sessionId,
-  prompt: [{ type: 'text', text: words }],
+  prompt: words.map((text) => ({ type: 'text', text })),
   ...(output_schema === null ? {} : { _meta: { agentctl: { output_schema } } }),
 });
 
