@@ -63,6 +63,7 @@ export class Place implements AsyncDisposable {
         reports_cost: true,
         capabilities: { resume: true, input: true, mcp: false, usage: true, cost: true, models: true, sandbox: false },
       },
+      gateway: null,
       model: null,
       prompt,
       native_session_id: null,
