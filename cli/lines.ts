@@ -124,6 +124,7 @@ export function lineOf(event: Event): Line | null {
         ? null
         : { style: data.level === 'error' ? 'red' : 'dim', text: `  ${clean(data.text).trimEnd()}` };
     case 'run.status_changed':
+    case 'artifact.created':
     case 'checkpoint.created':
     case 'message.started':
     case 'message.delta':

@@ -4,9 +4,9 @@ import { originOf, replyWith, sendBytes } from './bytes.ts';
 
 /**
  * `/private/<token>`: addresses that are their own authority (contract section 4), so no credential is asked for; the door is the
- * same. A file is fetched from there, or a transfer's bytes are put there. Bytes go through in pieces, however many there are.
+ * same. A file or an artifact is fetched from there, or a transfer's bytes are put there. Bytes go through in pieces, however many there are.
  */
-export async function servePrivate(server: FastifyInstance, { files }: App): Promise<void> {
+export async function servePrivate(server: FastifyInstance, { artifacts, files }: App): Promise<void> {
   server.removeAllContentTypeParsers();
   server.addContentTypeParser('*', (_request, payload, done) => done(null, payload));
   const tokenOf = (request: FastifyRequest) => (request.params as { '*': string })['*'];
@@ -16,7 +16,8 @@ export async function servePrivate(server: FastifyInstance, { files }: App): Pro
     url: '/private/*',
     exposeHeadRoute: false,
     async handler(request, reply) {
-      const file = await files.openPrivate(tokenOf(request));
+      const token = tokenOf(request);
+      const file = artifacts.openPrivate(token) ?? (await files.openPrivate(token));
       const { name, size, active, tag: etag } = file;
       let taken = false;
       try {

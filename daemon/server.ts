@@ -10,6 +10,7 @@ import { parseJson } from './json.ts';
 import { httpOptions } from './listen.ts';
 import { servePrivate } from './private.ts';
 import { agentRoutes } from './routes/agents.ts';
+import { artifactRoutes } from './routes/artifacts.ts';
 import { checkpointRoutes } from './routes/checkpoints.ts';
 import { fileRoutes } from './routes/files.ts';
 import { operationRoutes } from './routes/operations.ts';
@@ -105,6 +106,7 @@ export async function createServer(app: App, loggerInstance?: FastifyBaseLogger)
     ...fileRoutes(app),
     ...checkpointRoutes(app),
     ...agentRoutes(app),
+    ...artifactRoutes(app),
     ...sessionRoutes(app),
     ...runRoutes(app),
     ...operationRoutes(app),

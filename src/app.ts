@@ -4,6 +4,7 @@ import { createAccess } from './access/access.ts';
 import { openSessionToken } from './access/session-token.ts';
 import { createAgents } from './agents/agents.ts';
 import type { Home } from './api/home.ts';
+import { createArtifacts } from './artifacts/artifacts.ts';
 import type { Clock } from './base/clock.ts';
 import { type Config, ConfigError, harnessEnvironment } from './base/config.ts';
 import { openDb } from './base/db.ts';
@@ -64,10 +65,12 @@ export function createApp({ home, config, clock, log, env, runner }: Needs) {
   const workspaces = createWorkspaces({
     db,
     clock,
+    log,
     operations,
     env,
     folder: home.data,
     forbidden: [home.data, home.state],
+    exclude: config.checkpoints.exclude,
     trees: {
       assertUsable: (organization, checkpoint) => checkpoints.assertUsable(organization, checkpoint),
       fork: (organization, checkpoint, into) => checkpoints.fork(organization, checkpoint, into),
@@ -113,6 +116,7 @@ export function createApp({ home, config, clock, log, env, runner }: Needs) {
     folder: home.data,
     closed: [home.data, home.state, home.runtime],
   });
+  const artifacts = createArtifacts({ db, clock, urls, folder: home.data });
   const executor = createLocalExecutor({
     clock,
     command: runner,
@@ -134,12 +138,14 @@ export function createApp({ home, config, clock, log, env, runner }: Needs) {
     sessions,
     inputs,
     checkpoints,
+    artifacts,
+    rootOf: files.rootAt,
     executor,
     changed,
     folder: home.data,
   });
   const { runs, supervisor } = engine;
-  const loops = [...engine.loops, operations.loop, files.loop];
+  const loops = [...engine.loops, operations.loop, files.loop, workspaces.loop];
 
   return {
     db,
@@ -155,6 +161,7 @@ export function createApp({ home, config, clock, log, env, runner }: Needs) {
     workspaces,
     files,
     checkpoints,
+    artifacts,
     sessions,
     inputs,
     runs,

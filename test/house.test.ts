@@ -83,12 +83,14 @@ const floors: Record<string, number> = {
   operations: 2,
   access: 2,
   agents: 2,
+  agent: 2,
   harness: 2,
   trees: 2,
   projects: 3,
   workspaces: 3,
   files: 3,
   checkpoints: 3,
+  artifacts: 3,
   sessions: 3,
   inputs: 3,
   connections: 3,
@@ -205,6 +207,7 @@ describe('SQL', () => {
     workspaces: ['workspaces'],
     files: ['transfers'],
     checkpoints: ['checkpoints', 'restores', 'diffs', 'upkeep'],
+    artifacts: ['artifacts'],
     sessions: ['sessions'],
     inputs: ['inputs'],
     runs: ['runs'],
@@ -232,6 +235,11 @@ describe('SQL', () => {
 describe('one owner for each outside tool: who wants another one, or to leave it, has one place to change', () => {
   const owners: Record<string, RegExp> = {
     '@agentclientprotocol/sdk': /^src\/(runner|harness)\//,
+    '@ai-sdk/anthropic': /^src\/agent\/model\.ts$/,
+    '@ai-sdk/google': /^src\/agent\/model\.ts$/,
+    '@ai-sdk/openai': /^src\/agent\/model\.ts$/,
+    '@ai-sdk/openai-compatible': /^src\/agent\/model\.ts$/,
+    ai: /^src\/agent\//,
     '@fastify/swagger': /^daemon\/docs\.ts$/,
     '@fastify/swagger-ui': /^daemon\/docs\.ts$/,
     '@pydantic/genai-prices': /^src\/harness\//,
@@ -239,6 +247,7 @@ describe('one owner for each outside tool: who wants another one, or to leave it
     ajv: /^(daemon\/validate|src\/base\/config|src\/inputs\/inputs)\.ts$/,
     'ajv-formats': /^daemon\/validate\.ts$/,
     'better-sqlite3': /^src\/base\/db\.ts$/,
+    chokidar: /^src\/workspaces\/watch\.ts$/,
     'close-with-grace': /^daemon\/main\.ts$/,
     commander: /^cli\//,
     diff: /^src\/trees\/hunks\.ts$/,
@@ -248,8 +257,9 @@ describe('one owner for each outside tool: who wants another one, or to leave it
     execa: /^src\/(runner|harness)\/|^src\/workspaces\/git\.ts$/,
     fastify: /^daemon\//,
     ink: /^cli\//,
-    mime: /^src\/files\/media\.ts$/,
-    'node:child_process': /^src\/(runner|harness)\/|^src\/workspaces\/git\.ts$|^src\/trees\/flush\.ts$|^cli\//,
+    mime: /^src\/base\/media\.ts$/,
+    'node:child_process':
+      /^src\/(runner|harness)\/|^src\/agent\/tools\/process\.ts$|^src\/workspaces\/git\.ts$|^src\/trees\/flush\.ts$|^cli\//,
     pino: /^(daemon|src\/base)\/log\.ts$/,
     react: /^cli\//,
     'rotating-file-stream': /^daemon\/log\.ts$/,
@@ -275,7 +285,7 @@ describe('one owner for each outside tool: who wants another one, or to leave it
 
 describe('what differs from call to call comes in by one way, so that tests need neither luck nor sleep', () => {
   test('the environment is read where a program begins, and handed on from there', () => {
-    const begins = ['daemon/main.ts', 'src/base/root.ts', 'src/runner/main.ts', 'cli/main.ts'];
+    const begins = ['daemon/main.ts', 'src/base/root.ts', 'src/runner/main.ts', 'src/agent/main.ts', 'cli/main.ts'];
     expect(
       find(
         /\bprocess\.env\b|\benv\b[^;]*=\s*process\b/,

@@ -223,7 +223,7 @@ async function say({ out }: Context, client: Client, { workspaceId }: Place): Pr
   out.note(out.paint('dim', `New workspace ${name} at ${path}`));
 }
 
-const preferred = ['claude', 'codex', 'gemini', 'opencode'];
+const preferred = ['claude', 'codex', 'gemini', 'opencode', 'builtin'];
 
 /** The best agent that is installed, said on standard error. Never `shell`: a prompt is no script. */
 async function bestHarness({ out }: Context, client: Client): Promise<string> {

@@ -5,7 +5,12 @@ import { count, money } from '../words.ts';
 /** `agentctl harnesses`. */
 export async function harnesses(context: Context, { limit }: { limit: number }): Promise<void> {
   const client = await context.client();
-  const looks = { available: '✓ available', not_installed: '– not installed', broken: '✗ broken' } as const;
+  const looks = {
+    available: '✓ available',
+    needs_login: '○ needs a login',
+    not_installed: '– not installed',
+    broken: '✗ broken',
+  } as const;
   await context.out.list(await pageOf(client, 'listHarnesses', {}, limit), {
     id: ({ id }) => id,
     empty: 'This daemon knows no harness.',

@@ -200,6 +200,7 @@ export function reduce(before: View, event: Event): View {
       const rest = { ...view, pending: view.pending.filter(({ id }) => id !== data.request_id) };
       return request ? add(rest, key, { kind: 'answered', request, status: data.status, by: data.answered_by }) : rest;
     }
+    case 'artifact.created':
     case 'checkpoint.created':
       return view;
     case 'retry.scheduled': {

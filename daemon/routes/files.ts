@@ -4,8 +4,9 @@ import { replyWith, unchanged } from '../bytes.ts';
 
 type Routes = 'listFiles' | 'readFile' | 'writeFile' | 'deleteFile' | 'createTransfer';
 
-export const fileRoutes = ({ files }: App): Pick<Handlers, Routes> => ({
+export const fileRoutes = ({ files, workspaces }: App): Pick<Handlers, Routes> => ({
   listFiles({ path, query }, { principal, textPaging, signal }) {
+    workspaces.use(principal.organization_id, path.workspace_id);
     const { path: folder = '', query: text, recursive = false } = query;
     const wanted = { path: folder, recursive, ...(text === undefined ? {} : { query: text }) };
     return files.list(principal.organization_id, path.workspace_id, wanted, textPaging(), signal);
@@ -13,6 +14,7 @@ export const fileRoutes = ({ files }: App): Pick<Handlers, Routes> => ({
 
   async readFile({ path: { workspace_id }, query, headers }, { principal, origin }) {
     const { organization_id } = principal;
+    workspaces.use(organization_id, workspace_id);
     if (query.download) {
       const location = origin + (await files.address(organization_id, workspace_id, query.path));
       return { status: 302, headers: { location }, body: null };

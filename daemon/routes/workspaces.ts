@@ -14,7 +14,7 @@ export const workspaceRoutes = ({ projects, workspaces }: App): Pick<Handlers, R
     workspaces.list(projects.get(principal.organization_id, path.project_id).id, paging()),
   createWorkspace: ({ path, body }, { principal, tx }) =>
     workspaces.create(tx, projects.getActive(principal.organization_id, path.project_id), body).operation,
-  getWorkspace: ({ path }, { principal }) => workspaces.get(principal.organization_id, path.workspace_id),
+  getWorkspace: ({ path }, { principal }) => workspaces.use(principal.organization_id, path.workspace_id),
   updateWorkspace: ({ path, body }, { principal, tx }) =>
     workspaces.update(tx, principal.organization_id, path.workspace_id, body),
   deleteWorkspace: ({ path, query }, { principal, tx }) =>

@@ -1,6 +1,6 @@
 import type { ClientRequest, IncomingMessage } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { api, type InputOf, type OperationId, type ReplyOf } from './api.ts';
+import { api, type CallInput, type OperationId, type ReplyOf } from './api.ts';
 import type { Method } from './endpoint.ts';
 import { Fault, type FaultOptions } from './error.ts';
 import { type Event, terminalEvents } from './events.ts';
@@ -8,7 +8,7 @@ import { decode } from './sse.ts';
 
 export { Fault } from './error.ts';
 export type { ErrorCode } from './error.ts';
-export type { InputOf, OperationId, ReplyOf } from './api.ts';
+export type { CallInput, InputOf, OperationId, ReplyOf } from './api.ts';
 export type { Event } from './events.ts';
 
 /** Where the daemon is and who asks. With `socket` the unix socket is used and `url` only names the host. */
@@ -102,9 +102,6 @@ export interface FollowOptions {
   onGap?: (gap: { from: number; to: number }) => void;
 }
 
-/** Path, query and body of an operation, as its row has them; a query may always be left out. */
-export type CallInput<Id extends OperationId> = Omit<InputOf<Id>, 'query'> &
-  (InputOf<Id> extends { query: infer Query } ? { query?: Query } : object);
 type CallArguments<Id extends OperationId> =
   object extends CallInput<Id>
     ? [input?: CallInput<Id>, options?: CallOptions]

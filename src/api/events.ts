@@ -1,4 +1,5 @@
 import { Type, type Static } from 'typebox';
+import type { Artifact } from './artifacts.ts';
 import type { CheckpointTrigger } from './checkpoints.ts';
 import { named, paging, type ResourceError, Time, Uuid } from './common.ts';
 import type { InputRequest } from './inputs.ts';
@@ -55,6 +56,7 @@ export interface EventData {
   'limit.warning': { limit: 'cost' | 'time'; percent: number };
   'input.requested': InputRequest;
   'input.resolved': { request_id: string; status: InputRequest['status']; answered_by: string | null };
+  'artifact.created': Artifact;
   'checkpoint.created': { checkpoint_id: string; trigger: CheckpointTrigger };
   'retry.scheduled': { attempt: number; max_attempts: number; at: string; reason: string };
   log: { level: 'debug' | 'info' | 'warn' | 'error'; stream: 'stdout' | 'stderr' | 'daemon'; text: string };
@@ -82,6 +84,7 @@ export const eventTypes = [
   'limit.warning',
   'input.requested',
   'input.resolved',
+  'artifact.created',
   'checkpoint.created',
   'retry.scheduled',
   'log',

@@ -98,6 +98,13 @@ export const RunCreate = input('RunCreate', {
       { additionalProperties: false, description: 'Whether the tree is kept before the run and after it.' },
     ),
   ),
+  artifacts: Type.Optional(
+    Type.Array(Type.String({ minLength: 1, maxLength: 1024 }), {
+      maxItems: 32,
+      description:
+        'Globs, from the workspace’s root, of files to keep when the run has ended: `*`, `?`, `**`, `[a-z]`, `{one,two}`. `*` and `**` stand for no names with a dot at their beginning.',
+    }),
+  ),
   on_busy: Type.Optional(Type.Enum(['queue', 'reject'])),
   metadata: Type.Optional(Metadata),
 });
@@ -137,6 +144,7 @@ export const Run = named(
     input_timeout_seconds: Type.Integer(),
     sandbox: Type.Enum(['auto', 'none', 'required']),
     checkpoint: Type.Object({ before: Type.Boolean(), after: Type.Boolean() }, { additionalProperties: false }),
+    artifacts: Type.Array(Type.String()),
     metadata: Metadata,
     status: Type.Enum([...runStatuses]),
     stop_reason: nullable(Type.Enum([...stopReasons])),

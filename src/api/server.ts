@@ -34,7 +34,7 @@ export const Harness = named('Harness', {
   installed: Type.Boolean(),
   version: nullable(Type.String()),
   path: nullable(Type.String()),
-  status: Type.Enum(['available', 'not_installed', 'broken']),
+  status: Type.Enum(['available', 'needs_login', 'not_installed', 'broken']),
   capabilities: Type.Object(
     {
       resume: Type.Boolean(),

@@ -32,6 +32,19 @@ export const WorkspaceGit = named('WorkspaceGit', {
 });
 export type WorkspaceGit = Static<typeof WorkspaceGit>;
 
+export const WorkspaceWatch = named(
+  'WorkspaceWatch',
+  {
+    mode: Type.Enum(['off', 'starting', 'watching', 'scanning'], {
+      description:
+        'How changes that nobody made through agentctl are noticed: `watching` at once, `scanning` by looking through the tree every few seconds, `off` when somebody looks into the workspace again.',
+    }),
+    reason: nullable(Type.String({ description: 'Why it is not watched.' })),
+  },
+  'How a tree is followed while its workspace is in use: for ten minutes after it, or a file in it, was last read.',
+);
+export type WorkspaceWatch = Static<typeof WorkspaceWatch>;
+
 export const Workspace = named(
   'Workspace',
   {
@@ -41,7 +54,10 @@ export const Workspace = named(
     status: Type.Enum(['provisioning', 'ready', 'restoring', 'deleting', 'deleted', 'failed']),
     source: WorkspaceSource,
     path: Type.String({ description: 'Where its files are on this machine.' }),
-    revision: Type.Integer({ description: 'Grows by one with each observed change of the tree.' }),
+    revision: Type.Integer({
+      description: 'Grows by one with each observed change of the tree, whoever made it: the API, a run, an editor.',
+    }),
+    watch: WorkspaceWatch,
     writer: nullable(Writer),
     git: nullable(WorkspaceGit),
     base_checkpoint_id: nullable(Uuid),

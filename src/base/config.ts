@@ -115,6 +115,27 @@ export const ConfigSchema = Type.Object(
       },
       { additionalProperties: false, default: {} },
     ),
+    artifacts: Type.Object(
+      {
+        max_files: Type.Integer({
+          minimum: 0,
+          maximum: 10_000,
+          default: 200,
+          description: 'Files that a run may leave as artifacts; more are not kept.',
+        }),
+        max_file_megabytes: Type.Integer({
+          minimum: 1,
+          default: 256,
+          description: 'A larger file is not kept as an artifact.',
+        }),
+        max_megabytes: Type.Integer({
+          minimum: 1,
+          default: 1_024,
+          description: 'All such files of a run together; what comes after them is not kept.',
+        }),
+      },
+      { additionalProperties: false, default: {} },
+    ),
     log: Type.Object(
       {
         level: Type.Enum(['debug', 'info', 'warn', 'error'], { default: 'info' }),

@@ -13,3 +13,9 @@ export const packageRoot = ((): string => {
 export const version: string =
   process.env.AGENTCTL_VERSION ??
   (JSON.parse(readFileSync(join(packageRoot, 'package.json'), 'utf8')) as { version: string }).version;
+
+/** argv that starts a program of ours: what was built, or from source where this runs from source. */
+export const ownProgram = (built: string, source: string): [string, string] => [
+  process.execPath,
+  import.meta.filename.endsWith('.ts') ? join(packageRoot, source) : join(packageRoot, 'dist', built),
+];

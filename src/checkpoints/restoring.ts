@@ -22,7 +22,7 @@ export interface Places {
   assertOpen(workspace: Workspace): void;
   beginRestore(tx: Tx, id: string, writer: Writer): boolean;
   endRestore(tx: Tx, id: string, holder: string): void;
-  grow(tx: Tx, id: string): number;
+  grow(tx: Tx, id: string, paths?: readonly string[]): number;
 }
 
 interface Needs {
@@ -146,7 +146,8 @@ export function createRestoring({ db, clock, log, operations, places, store, kee
       await sweep(workspace, id);
       crashPoint('restore', 'swept');
       end(id, workspace, (tx) => {
-        const revision = changed ? places.grow(tx, workspace.id) : workspace.revision;
+        const paths = [...lists.added, ...lists.changed, ...lists.removed];
+        const revision = changed ? places.grow(tx, workspace.id, paths) : workspace.revision;
         return { result: resultOf(restore, lists, revision) };
       });
     } catch (error) {

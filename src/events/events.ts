@@ -60,6 +60,10 @@ export function createEvents({ db }: { db: Db }) {
       return toPage(rows, paging, ({ body }) => JSON.parse(body) as StoredEvent);
     },
 
+    /** The next events after a sequence, as they are stored. */
+    stretch: (run: number, after: number, limit: number): { sequence: number; type: string; body: string }[] =>
+      store.stretch(run, after, limit),
+
     /** The next events after a sequence as one block, or undefined when there are none yet. */
     block(run: number, after: number, limit: number): Block | undefined {
       const { bytes, count, last, terminal } = store.block(run, after, limit);

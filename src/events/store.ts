@@ -17,6 +17,13 @@ export const createStore = (db: Db) => ({
       [run, after, limit],
     ),
 
+  stretch: (run: number, after: number, limit: number): { sequence: number; type: string; body: string }[] =>
+    db.all('SELECT sequence, type, body FROM events WHERE run = ? AND sequence > ? ORDER BY sequence LIMIT ?', [
+      run,
+      after,
+      limit,
+    ]),
+
   /**
    * Server-sent events of a stretch as bytes, ready to be written, their number and the last sequence. Their order is that of the
    * inner SELECT, which its LIMIT keeps whole: an ORDER BY in the aggregate would sort all of it once more.

@@ -62,7 +62,8 @@ export function createFiles({ db, clock, log, operations, idempotency, urls, tre
       return stat ? [`${stat.dev}:${stat.ino}`] : [];
     }),
   );
-  const rootOf = ({ path }: Workspace): Root => ({ path, closed: own });
+  const rootAt = (folder: string): Root => ({ path: folder, closed: own });
+  const rootOf = ({ path }: Workspace): Root => rootAt(path);
   const { used } = transfers;
   const writing = createWriting({ db, clock, log, operations, idempotency, trees, etags, staging, rootOf, used });
   writing.recover();
@@ -105,6 +106,10 @@ export function createFiles({ db, clock, log, operations, idempotency, urls, tre
 
   return {
     loop,
+
+    /** A folder as a root to stay in, which leads into none of the daemon's own. */
+    rootAt,
+
     assertAsked,
     assertSource,
     assertDirect,

@@ -7,7 +7,7 @@ import { fold } from '../base/db.ts';
 import { beneath, openFolder, type Root } from './beneath.ts';
 import type { Etags } from './etags.ts';
 import { isReserved } from './grammar.ts';
-import { mediaTypeOf } from './media.ts';
+import { mediaTypeOf } from '../base/media.ts';
 import { kindOf } from './refusal.ts';
 
 /** A file larger than this (bytes) is not read for a listing. */
@@ -79,7 +79,7 @@ export async function listBeneath(
 }
 
 /** The names in a folder, in order, without git's own and ours, and without what is neither file, folder nor link. */
-async function namesIn(root: Root, path: string, must: boolean): Promise<Dirent[]> {
+export async function namesIn(root: Root, path: string, must: boolean): Promise<Dirent[]> {
   let folder: ReturnType<typeof openFolder>;
   try {
     folder = openFolder(root, path);

@@ -5,7 +5,7 @@ import { Fault } from '../api/error.ts';
 import { maxDirectBytes } from '../api/files.ts';
 import type { OpenFile } from './beneath.ts';
 import { type Etags, etagOf } from './etags.ts';
-import { isActive } from './media.ts';
+import { isActive } from '../base/media.ts';
 
 const readInto = promisify(read);
 

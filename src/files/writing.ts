@@ -26,7 +26,7 @@ export interface Trees {
   assertOpen(workspace: Workspace): void;
   claim(tx: Tx, id: string, writer: Writer): boolean;
   release(tx: Tx, id: string, holder: string): void;
-  grow(tx: Tx, id: string): number;
+  grow(tx: Tx, id: string, paths: readonly string[]): number;
 }
 
 /** Keeps the answer to a request with its Idempotency-Key, in the transaction of its effect. */
@@ -72,7 +72,9 @@ export function createWriting({ db, clock, log, operations, idempotency, trees, 
   const succeed = (id: string, { organization_id }: Workspace, change: Change): Operation =>
     db.write((tx) => {
       const { workspace_id, wanted, key } = change;
-      const operation = operations.finish(tx, id, { result: resultOf(change, trees.grow(tx, workspace_id)) });
+      const operation = operations.finish(tx, id, {
+        result: resultOf(change, trees.grow(tx, workspace_id, [change.path])),
+      });
       trees.release(tx, workspace_id, id);
       if (wanted?.transfer_id) used(tx, wanted.transfer_id);
       idempotency.amend(organization_id, key, JSON.stringify(operation));

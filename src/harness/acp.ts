@@ -62,10 +62,16 @@ const quiet = new Set([
   'compaction_summary_chunk',
 ]);
 
-const log = (level: 'debug' | 'info', message: string): Step => ({
+const log = (level: 'debug' | 'info' | 'warn' | 'error', message: string): Step => ({
   type: 'log',
   data: { level, stream: 'daemon', text: message.slice(0, 4096) },
 });
+
+const notice = (update: Loose): Step => {
+  const level = { warning: 'warn', error: 'error' } as const;
+  const words = [text(update.title), text(update.description)].filter(Boolean).join(': ');
+  return log(level[update.severity as 'warning'] ?? 'info', words || bounded(update, 2048));
+};
 
 /** The conversation of one prompt. */
 export class AcpMapping {
@@ -124,7 +130,7 @@ export class AcpMapping {
       case 'plan_removed':
         return [...this.#pause(now), this.#plan(update)];
       case 'notice':
-        return [...this.#pause(now), log('info', text(update.message) ?? bounded(update, 2048))];
+        return [...this.#pause(now), notice(update)];
       default:
         return quiet.has(kind) ? [] : [log('debug', `An update of a kind unknown here: ${bounded(update, 2048)}`)];
     }

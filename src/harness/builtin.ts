@@ -1,3 +1,5 @@
+import { providers } from '../base/providers.ts';
+import { ownProgram } from '../base/root.ts';
 import type { HarnessRow } from './row.ts';
 
 const quiet = { NO_BROWSER: '1', CI: '1', NO_COLOR: '1', TERM: 'dumb' };
@@ -14,6 +16,7 @@ export const builtinRows: readonly HarnessRow[] = [
     kind: 'shell',
     command: [],
     env: {},
+    pass_env: [],
     files: {},
     auth_method: null,
     modes: {},
@@ -21,6 +24,22 @@ export const builtinRows: readonly HarnessRow[] = [
     dialect: null,
     version_arguments: null,
     capabilities: { resume: false, input: false, mcp: false, usage: false, cost: true, models: false, sandbox: true },
+    install_hint: null,
+  },
+  {
+    id: 'builtin',
+    name: 'agentctl’s own agent',
+    kind: 'acp',
+    command: ownProgram('agent.js', 'src/agent/main.ts'),
+    env: { AGENTCTL_MODEL: '{{model}}', AGENTCTL_AGENT_HOME: '{{home}}' },
+    pass_env: providers.flatMap(({ keys, address }) => [...keys, address]),
+    files: {},
+    auth_method: null,
+    modes: { ask: 'ask', accept_edits: 'accept_edits', full: 'full' },
+    reports_cost: false,
+    dialect: 'any',
+    version_arguments: null,
+    capabilities: { resume: true, input: true, mcp: false, usage: true, cost: false, models: true, sandbox: true },
     install_hint: null,
   },
   {
@@ -39,6 +58,7 @@ export const builtinRows: readonly HarnessRow[] = [
       CLAUDE_CODE_ENABLE_PROMPT_SUGGESTION: 'false',
       CLAUDE_CODE_DISABLE_TERMINAL_TITLE: '1',
     },
+    pass_env: [],
     files: {},
     auth_method: null,
     modes: {},
@@ -54,6 +74,7 @@ export const builtinRows: readonly HarnessRow[] = [
     kind: 'acp',
     command: ['codex-acp'],
     env: { ...quiet, RUST_LOG: 'error', INITIAL_AGENT_MODE: 'agent' },
+    pass_env: [],
     files: {},
     auth_method: null,
     modes: { ask: 'read-only', accept_edits: 'agent', full: 'agent-full-access' },
@@ -69,6 +90,7 @@ export const builtinRows: readonly HarnessRow[] = [
     kind: 'acp',
     command: ['gemini', '--acp'],
     env: { ...quiet, GEMINI_MODEL: '{{model}}', GEMINI_CLI_TRUST_WORKSPACE: 'true' },
+    pass_env: [],
     files: {},
     auth_method: null,
     modes: {},
@@ -92,6 +114,7 @@ export const builtinRows: readonly HarnessRow[] = [
       OPENCODE_DISABLE_SHARE: '1',
       OPENCODE_DISABLE_LSP_DOWNLOAD: '1',
     },
+    pass_env: [],
     files: {},
     auth_method: null,
     modes: {},

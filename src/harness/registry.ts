@@ -1,5 +1,7 @@
 import type { Harness, Model } from '../api/server.ts';
 import { harnessEnvironment } from '../base/config.ts';
+import { isReachable, providers } from '../base/providers.ts';
+import { version as ownVersion } from '../base/root.ts';
 import { builtinRows } from './builtin.ts';
 import { listModels } from './models.ts';
 import { findProgram } from './program.ts';
@@ -72,6 +74,7 @@ export function rowOf(id: string, settings: HarnessSettings): HarnessRow {
     kind: base?.kind ?? 'acp',
     command: settings.command ?? base?.command ?? [],
     env: { ...base?.env, ...settings.env },
+    pass_env: [...(base?.pass_env ?? []), ...(settings.pass_env ?? [])],
     files: { ...base?.files, ...settings.files },
     auth_method: settings.auth_method ?? base?.auth_method ?? null,
     modes: base?.modes ?? {},
@@ -114,6 +117,10 @@ export function createRegistry({ rows: settings, env }: RegistryOptions): Regist
       install_hint,
     };
     if (found === null) return { ...shown, status: 'not_installed' };
+    if (row.id === 'builtin') {
+      const ready = providers.some((provider) => isReachable(provider, env));
+      return { ...shown, version: ownVersion, status: ready ? 'available' : 'needs_login' };
+    }
     if (row.version_arguments === null) return { ...shown, status: 'available' };
     const version = await versions.of(found, row.version_arguments);
     if ('broken' in version) return { ...shown, status: 'broken' };
@@ -147,7 +154,7 @@ export function createRegistry({ rows: settings, env }: RegistryOptions): Regist
       };
     },
 
-    environment: (id) => harnessEnvironment(env, settings[id]?.pass_env),
+    environment: (id) => harnessEnvironment(env, rows.get(id)?.pass_env),
 
     async describe(id) {
       const row = rows.get(id);

@@ -10,6 +10,8 @@ export interface HarnessRow {
   command: string[];
   /** Added to the clean environment; `{{model}}`, `{{home}}` and `{{workspace}}` are filled in by the runner. */
   env: Record<string, string>;
+  /** Variables of the daemon's own environment that it needs. */
+  pass_env: string[];
   /** Files below the session's private folder, with the same templates. */
   files: Record<string, string>;
   auth_method: string | null;

@@ -30,6 +30,8 @@ export const runFiles = {
   gateway: 'gateway.sock',
   /** A folder: the whole output of tool calls that was too long for events, a file each, named by the call. */
   output: 'output',
+  /** A folder: what the harness puts there becomes artifacts of the run. */
+  artifacts: 'artifacts',
 } as const;
 
 /** A process for ever: a pid alone may be somebody else's tomorrow. */
@@ -55,6 +57,8 @@ export interface RunSpec {
   folder: string;
   /** The session's private folder, absolute, mode 0700: a harness keeps its own state here. */
   session_folder: string;
+  /** Where the harness may put files that become artifacts, absolute, made before the run begins: `AGENTCTL_ARTIFACTS`. */
+  artifacts_folder: string;
   workspace: { path: string; revision: number };
   attempt: number;
   harness: HarnessLaunch;

@@ -189,7 +189,13 @@ export class Run implements Stage {
 
   environment(more: Record<string, string>): Record<string, string> {
     const { spec } = this;
-    return { ...spec.env, ...more, [stamp]: spec.run_id, AGENTCTL_WORKSPACE: spec.workspace.path };
+    return {
+      ...spec.env,
+      ...more,
+      [stamp]: spec.run_id,
+      AGENTCTL_WORKSPACE: spec.workspace.path,
+      AGENTCTL_ARTIFACTS: spec.artifacts_folder,
+    };
   }
 
   spawned(pid: number): void {

@@ -14,6 +14,9 @@ import { endRun, tracesIn } from '../runner/ending.ts';
 import type { Executor } from '../runner/local.ts';
 import type { Sessions } from '../sessions/sessions.ts';
 import type { Workspaces } from '../workspaces/workspaces.ts';
+import type { Artifacts } from '../artifacts/artifacts.ts';
+import type { Root } from '../files/beneath.ts';
+import { createGathering } from './gathering.ts';
 import { createIngest } from './ingest.ts';
 import { createRetention } from './retention.ts';
 import { createRuns } from './runs.ts';
@@ -34,6 +37,9 @@ interface Needs {
   sessions: Sessions;
   inputs: Inputs;
   checkpoints: Checkpoints;
+  artifacts: Artifacts;
+  /** A folder as a root to stay in. */
+  rootOf(folder: string): Root;
   executor: Executor;
   /** After a commit that may let something begin: a run, or an operation that waited for one. */
   changed(): void;
@@ -43,7 +49,7 @@ interface Needs {
 
 /** The run engine: runs as resources, the supervisor that makes them run, the ingest that makes them known. */
 export function createEngine(needs: Needs) {
-  const { db, clock, events, folder } = needs;
+  const { db, clock, events, artifacts, folder } = needs;
   const folderOf = (run: string) => join(folder, 'runs', run);
   const sessionFolderOf = (session: string) => join(folder, 'sessions', session);
   const store = createStore(db);
@@ -55,11 +61,13 @@ export function createEngine(needs: Needs) {
     tell: (...told) => supervisor?.tell(...told),
   });
   const snapshots = createSnapshots({ ...needs, store, runs });
+  const gathering = createGathering({ ...needs, store, runs, folderOf });
   const ingest = createIngest({
     ...needs,
     store,
     runs,
     snapshots,
+    gathering,
     folderOf,
     ended: (run) => supervisor?.ended(run),
     damaged: (run, error) => supervisor?.damaged(run, error),
@@ -70,6 +78,7 @@ export function createEngine(needs: Needs) {
     runs,
     ingest,
     snapshots,
+    gathering,
     folderOf,
     sessionFolderOf,
     sweep: async (run) => void (await endRun(tracesIn(folderOf(run), run), 0, clock)),
@@ -91,6 +100,7 @@ export function createEngine(needs: Needs) {
           while (db.write(() => events.trim(key, last_sequence + 1, 5_000)) > 0) await new Promise(setImmediate);
           for (const path of [folderOf(id), sessionFolderOf(session_id)])
             await rm(path, { recursive: true, force: true });
+          await artifacts.purge(id);
           db.write(() => store.remove(id));
         }
       }

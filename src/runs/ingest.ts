@@ -10,6 +10,7 @@ import { type Frame, readSpool, SpoolDamaged } from '../runner/spool.ts';
 import type { Sessions } from '../sessions/sessions.ts';
 import type { Workspaces } from '../workspaces/workspaces.ts';
 import { mergeChanges, toChanges } from './changes.ts';
+import type { Gathering } from './gathering.ts';
 import type { Snapshots } from './snapshots.ts';
 import type { Entry, Runs } from './runs.ts';
 import type { RunStore } from './store.ts';
@@ -25,6 +26,8 @@ interface Needs {
   inputs: Inputs;
   /** Whether the tree is to be kept before the run may end, and keeping it. */
   snapshots: Snapshots;
+  /** Whether what the run has left is to be kept before, and keeping it. */
+  gathering: Gathering;
   /** The folder of a run. */
   folderOf(run: string): string;
   /** After the commit of a run's end. */
@@ -42,10 +45,10 @@ const perTurn = 524_288;
  * stored exactly once, whenever the daemon dies.
  */
 export function createIngest(needs: Needs) {
-  const { db, log, store, runs, workspaces, sessions, inputs, snapshots, folderOf, ended, damaged } = needs;
+  const { db, log, store, runs, workspaces, sessions, inputs, snapshots, gathering, folderOf, ended, damaged } = needs;
   const grown = new Set<string>();
   let scheduled = false;
-  /** Runs that have said their last word, while their tree is kept; and those for which that has been tried. */
+  /** Runs that have said their last word, while their tree and their artifacts are kept; and those for which that has been tried. */
   const holding = new Map<string, Promise<void>>();
   const held = new Set<string>();
 
@@ -89,7 +92,11 @@ export function createIngest(needs: Needs) {
         return false;
       }
       case 'changed': {
-        const workspace_revision = workspaces.grow(tx, row.workspace_id);
+        const workspace_revision = workspaces.grow(
+          tx,
+          row.workspace_id,
+          record.changes.map(({ path }) => path),
+        );
         fields.changes = mergeChanges(fields.changes ?? row.changes, record.changes);
         runs.say(entry, 'file.changed', 'daemon', { changes: record.changes, workspace_revision }, record.at);
         return false;
@@ -134,7 +141,8 @@ export function createIngest(needs: Needs) {
     for (const { kind, text, end } of frames) {
       if (end <= row.spool_offset) continue;
       const record = kind === 'c' ? (JSON.parse(text) as ControlRecord) : undefined;
-      if (record?.record === 'final' && snapshots.wants(row, 'after') && !held.has(id)) {
+      const isOpen = snapshots.wants(row, 'after') || gathering.wants(row);
+      if (record?.record === 'final' && isOpen && !held.has(id)) {
         tx.after(() => hold(id));
         break;
       }
@@ -159,12 +167,13 @@ export function createIngest(needs: Needs) {
     return false;
   };
 
-  /** The run's last word waits until its tree has been kept: nothing may come after it. */
+  /** The run's last word waits until its tree and its artifacts have been kept: nothing may come after it. */
   const hold = (id: string): void => {
     if (holding.has(id)) return;
     const kept = snapshots
       .keep(id, 'after')
-      .catch((error: unknown) => log.error({ run: id, err: error }, 'The tree after a run could not be kept.'))
+      .then(() => gathering.keep(id))
+      .catch((error: unknown) => log.error({ run: id, err: error }, 'What a run leaves could not be kept.'))
       .finally(() => {
         held.add(id);
         holding.delete(id);

@@ -23,6 +23,8 @@ import { type Paging, toPage } from '../base/page.ts';
 import type { Events } from '../events/events.ts';
 import type { Registry } from '../harness/registry.ts';
 import type { Inputs } from '../inputs/inputs.ts';
+import type { Artifacts } from '../artifacts/artifacts.ts';
+import { GlobError, readGlob } from '../base/glob.ts';
 import type { Checkpoints } from '../checkpoints/checkpoints.ts';
 import type { Projects } from '../projects/projects.ts';
 import type { Sessions } from '../sessions/sessions.ts';
@@ -45,6 +47,7 @@ interface Needs {
   sessions: Sessions;
   inputs: Inputs;
   checkpoints: Checkpoints;
+  artifacts: Pick<Artifacts, 'idsOf'>;
   /** After a commit: a run may be started, one that works must be told something, or somebody waited for an end. */
   changed(): void;
   tell(run: string, request: string, answer: InputAnswer): void;
@@ -62,8 +65,21 @@ const trimEvery = 100;
 
 /** Runs as resources: accepted, listed, stopped, answered. The supervisor and the ingest make them move. */
 export function createRuns(needs: Needs) {
-  const { clock, config, store, events, registry, projects, workspaces, sessions, inputs, checkpoints, changed, tell } =
-    needs;
+  const {
+    clock,
+    config,
+    store,
+    events,
+    registry,
+    projects,
+    workspaces,
+    sessions,
+    inputs,
+    checkpoints,
+    artifacts,
+    changed,
+    tell,
+  } = needs;
   const now = () => iso(clock.now());
 
   const find = (organization: string, id: string): RunRow => {
@@ -192,6 +208,7 @@ export function createRuns(needs: Needs) {
       const harness = chooseHarness(body, session);
       const sandbox = body.sandbox ?? 'auto';
       assertSandbox(sandbox, harness);
+      assertGlobs(body.artifacts ?? []);
       if (body.limits?.max_cost_micro_usd !== undefined && !registry.knowsCost(harness)) {
         const message = `The harness "${harness}" does not report what it costs, so a cost limit cannot be kept.`;
         throw new Fault('invalid_request', message, {
@@ -237,6 +254,7 @@ export function createRuns(needs: Needs) {
         input_timeout_seconds: body.input_timeout_seconds ?? 86_400,
         sandbox,
         checkpoint: { before: body.checkpoint?.before ?? true, after: body.checkpoint?.after ?? true },
+        artifacts: body.artifacts ?? [],
         metadata: body.metadata ?? {},
         status: 'queued',
         stop_reason: null,
@@ -329,7 +347,7 @@ export function createRuns(needs: Needs) {
         error,
         usage,
         changes,
-        artifact_ids: [],
+        artifact_ids: artifacts.idsOf(row.id),
         checkpoint_ids,
         last_sequence,
       };
@@ -337,6 +355,22 @@ export function createRuns(needs: Needs) {
   };
 }
 export type Runs = ReturnType<typeof createRuns>;
+
+/** Throws `invalid_request` for a pattern that no path could match. */
+function assertGlobs(texts: string[]): void {
+  for (const [index, text] of texts.entries()) {
+    try {
+      readGlob(text);
+    } catch (error) {
+      if (!(error instanceof GlobError)) throw error;
+      const message = `The pattern ${JSON.stringify(text.slice(0, 200))} ${error.message}.`;
+      throw new Fault('invalid_request', message, {
+        param: 'artifacts',
+        details: { errors: [{ path: `/artifacts/${index}`, message }] },
+      });
+    }
+  }
+}
 
 /** The first line of a prompt, as a title. */
 const titleOf = (prompt: string): string => {

@@ -19,7 +19,18 @@ export interface RunRow extends Omit<Run, 'run_id' | 'pending_input'> {
 }
 
 const read = reader<RunRow>({
-  json: ['limits', 'metadata', 'error', 'usage', 'isolation', 'checkpoint_ids', 'changes', 'runner', 'checkpoint'],
+  json: [
+    'limits',
+    'metadata',
+    'error',
+    'usage',
+    'isolation',
+    'checkpoint_ids',
+    'changes',
+    'runner',
+    'checkpoint',
+    'artifacts',
+  ],
 });
 const toRow = (row: object | undefined): RunRow | undefined => row && read(row as never);
 

@@ -16,6 +16,7 @@ import type { HarnessLaunch } from '../harness/row.ts';
 import { protocolVersion, runFiles, type RunSpec } from '../runner/protocol.ts';
 import type { Sessions } from '../sessions/sessions.ts';
 import type { Workspaces } from '../workspaces/workspaces.ts';
+import type { Gathering } from './gathering.ts';
 import type { Ingest } from './ingest.ts';
 import type { Runs } from './runs.ts';
 import type { Snapshots } from './snapshots.ts';
@@ -35,6 +36,7 @@ interface Needs {
   executor: Executor;
   ingest: Ingest;
   snapshots: Snapshots;
+  gathering: Gathering;
   folderOf(run: string): string;
   sessionFolderOf(session: string): string;
   /** Ends every process that a run left behind. */
@@ -52,7 +54,7 @@ const turnsOfTranscript = 20;
 export function createSupervisor(needs: Needs) {
   const { db, clock, log, config, store, runs, registry, workspaces, sessions, inputs, executor, ingest, snapshots } =
     needs;
-  const { folderOf, sessionFolderOf, sweep } = needs;
+  const { folderOf, sessionFolderOf, sweep, gathering } = needs;
   const links = new Map<string, { link: Link; told: Set<string> }>();
   const endings = new Set<Promise<void>>();
   /** Waiting runs whose tree is being kept, and those for which that has been tried. */
@@ -69,7 +71,7 @@ export function createSupervisor(needs: Needs) {
       tx.after(() => cleanUp(row.id));
     });
 
-  /** After a run's end: the link is closed, and what only the run needed is removed. Its overlong outputs stay. */
+  /** After a run's end: the link is closed, and what only the run needed is removed. */
   const cleanUp = (id: string): void => {
     crashPoint('end', 'committed');
     links.get(id)?.link.close();
@@ -118,6 +120,7 @@ export function createSupervisor(needs: Needs) {
     await sweep(id);
     crashPoint('lost', 'swept');
     await snapshots.keep(id, 'after');
+    await gathering.keep(id);
     fail(
       row,
       'harness_lost',
@@ -187,6 +190,7 @@ export function createSupervisor(needs: Needs) {
     const session_folder = sessionFolderOf(queued.session_id);
     mkdirSync(folder, { recursive: true, mode: 0o700 });
     mkdirSync(session_folder, { recursive: true, mode: 0o700 });
+    mkdirSync(join(folder, runFiles.artifacts), { recursive: true, mode: 0o700 });
     crashPoint('start', 'begin');
     const waiting = executor.take();
     crashPoint('start', 'taken');
@@ -231,6 +235,7 @@ export function createSupervisor(needs: Needs) {
       nonce,
       folder,
       session_folder,
+      artifacts_folder: join(folder, runFiles.artifacts),
       workspace: { path, revision },
       attempt: row.attempt,
       harness,
@@ -322,6 +327,7 @@ export function createSupervisor(needs: Needs) {
           links.delete(id);
           if (row.runner && executor.isAlive(row.runner)) executor.kill(row.runner);
           await sweep(id);
+          await gathering.keep(id);
           fail(
             row,
             'harness_lost',

@@ -6,11 +6,14 @@ import type { Workspace, WorkspaceGit } from '../api/workspaces.ts';
 
 type Environment = Record<string, string | undefined>;
 
+/** What of a workspace says where its tree is and what it is made of. */
+type Place = Pick<Workspace, 'id' | 'name' | 'source' | 'path'>;
+
 const gitIn = async (folder: string, env: Environment) => (await import('./git.ts')).gitIn(folder, env);
 
 /** Makes a workspace's tree. May be repeated after a crash. Answers its git settings, if it has some. Throws Fault. */
 export async function provision(
-  workspace: Workspace,
+  workspace: Place,
   env: Environment,
   fork: (checkpoint: string, folder: string) => Promise<void>,
 ): Promise<WorkspaceGit | null> {
@@ -79,7 +82,7 @@ export const branchOf = (workspace: Pick<Workspace, 'id' | 'name'>): string => {
   return `agentctl/${slug || 'workspace'}-${workspace.id.slice(-8)}`;
 };
 
-async function addWorktree(workspace: Workspace, repository: string, env: Environment): Promise<WorkspaceGit> {
+async function addWorktree(workspace: Place, repository: string, env: Environment): Promise<WorkspaceGit> {
   const branch = branchOf(workspace);
   const git = await gitIn(repository, env);
   try {
@@ -108,7 +111,7 @@ async function addWorktree(workspace: Workspace, repository: string, env: Enviro
 }
 
 /** What would be lost with a workspace's tree (contract section 3): nothing where the tree is the user's own. */
-export async function unsaved(workspace: Workspace, env: Environment): Promise<Record<string, unknown>> {
+export async function unsaved(workspace: Place, env: Environment): Promise<Record<string, unknown>> {
   const { source, path } = workspace;
   if (source.type === 'directory' && source.mode === 'in_place') return { keeps_directory: true };
   if (!existsSync(path)) return { keeps_directory: false };
@@ -122,7 +125,7 @@ export async function unsaved(workspace: Workspace, env: Environment): Promise<R
 }
 
 /** Removes the tree that the daemon made; the user's own directory stays. May be repeated. `trash` is a folder beside it. */
-export async function unprovision(workspace: Workspace, trash: string, env: Environment): Promise<void> {
+export async function unprovision(workspace: Place, trash: string, env: Environment): Promise<void> {
   const { source, path } = workspace;
   if (source.type === 'directory' && source.mode === 'in_place') return;
   mkdirSync(trash, { recursive: true, mode: 0o700 });

@@ -2,23 +2,26 @@ import type { Workspace, Writer } from '../api/workspaces.ts';
 import type { Db } from '../base/db.ts';
 import { insertSql, reader, toColumns, updateSql } from '../base/rows.ts';
 
+/** A workspace as it is stored: how it is watched is a matter of the moment. */
+export type WorkspaceRow = Omit<Workspace, 'watch'>;
+
 const columns =
   'key, id, organization_id, project_id, name, status, source, path, revision, writer, git, base_checkpoint_id, delete_after, error, metadata, created_at, updated_at';
-const read = reader<Workspace>({ json: ['source', 'writer', 'git', 'error', 'metadata'] });
+const read = reader<WorkspaceRow>({ json: ['source', 'writer', 'git', 'error', 'metadata'] });
 
-/** A workspace row as the wire has it. */
-export const toWorkspace = (row: { key: number }): Workspace => {
-  const { key: _, ...workspace } = read(row as never) as Workspace & { key?: number };
+/** A workspace row as the wire has it, but for how it is watched. */
+export const toWorkspace = (row: { key: number }): WorkspaceRow => {
+  const { key: _, ...workspace } = read(row as never) as WorkspaceRow & { key?: number };
   return workspace;
 };
 
 export const createStore = (db: Db) => ({
-  add(workspace: Workspace) {
+  add(workspace: WorkspaceRow) {
     const row = toColumns(workspace);
     db.insert(insertSql('workspaces', row), row);
   },
 
-  find(id: string): Workspace | undefined {
+  find(id: string): WorkspaceRow | undefined {
     const row = db.get<{ key: number }>(`SELECT ${columns} FROM workspaces WHERE id = ?`, [id]);
     return row && toWorkspace(row);
   },
@@ -33,10 +36,10 @@ export const createStore = (db: Db) => ({
       [project, after ?? Number.MAX_SAFE_INTEGER, limit],
     ),
 
-  all: (project: string): Workspace[] =>
+  all: (project: string): WorkspaceRow[] =>
     db.all<{ key: number }>(`SELECT ${columns} FROM workspaces WHERE project_id = ?`, [project]).map(toWorkspace),
 
-  update(id: string, fields: Partial<Workspace>) {
+  update(id: string, fields: Partial<WorkspaceRow>) {
     const row = { ...toColumns(fields), id };
     db.run(updateSql('workspaces', row), row);
   },
@@ -50,9 +53,16 @@ export const createStore = (db: Db) => ({
   release: (id: string, holder: string) =>
     db.run(`UPDATE workspaces SET writer = NULL WHERE id = ? AND writer ->> 'id' = ?`, [id, holder]),
 
-  grow: (id: string, now: string): number =>
+  /** `signature` is the tree's after the change; null when it is not known. */
+  grow: (id: string, now: string, signature: string | null): number =>
     db.get<{ revision: number }>(
-      'UPDATE workspaces SET revision = revision + 1, updated_at = ? WHERE id = ? RETURNING revision',
-      [now, id],
+      'UPDATE workspaces SET revision = revision + 1, updated_at = ?, signature = ? WHERE id = ? RETURNING revision',
+      [now, signature, id],
     )!.revision,
+
+  signature: (id: string): string | null =>
+    db.get<{ signature: string | null }>('SELECT signature FROM workspaces WHERE id = ?', [id])?.signature ?? null,
+
+  keepSignature: (id: string, signature: string) =>
+    db.run('UPDATE workspaces SET signature = ? WHERE id = ?', [signature, id]),
 });

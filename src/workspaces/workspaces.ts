@@ -6,16 +6,19 @@ import type { Operation } from '../api/operations.ts';
 import type { Workspace, WorkspaceCreate, WorkspacePatch, WorkspaceSource, Writer } from '../api/workspaces.ts';
 import { type Clock, iso } from '../base/clock.ts';
 import type { Db, Tx } from '../base/db.ts';
+import type { Logger } from '../base/log.ts';
 import { assertMove } from '../base/machine.ts';
 import { type Paging, toPage } from '../base/page.ts';
 import { type Operations, toResourceError } from '../operations/operations.ts';
 import { provision, unprovision, unsaved } from './provision.ts';
 import { workspaceStates } from './state.ts';
-import { createStore, toWorkspace } from './store.ts';
+import { createStore, toWorkspace, type WorkspaceRow } from './store.ts';
+import { createWatching } from './watching.ts';
 
 interface Needs {
   db: Db;
   clock: Clock;
+  log: Logger;
   operations: Operations;
   /** The daemon's data folder: trees that it makes lie below it. */
   folder: string;
@@ -23,6 +26,8 @@ interface Needs {
   forbidden: string[];
   /** The daemon's environment, for git's PATH and HOME. */
   env: Record<string, string | undefined>;
+  /** Folders whose changes do not count: those that checkpoints leave out. */
+  exclude: string[];
   /** Trees of checkpoints, for forks. */
   trees: {
     /** Throws `not_found`, or `invalid_state` when the checkpoint cannot be used. */
@@ -35,18 +40,46 @@ interface Needs {
 }
 
 /** Workspaces: trees of files, each with one writer at a time. */
-export function createWorkspaces({ db, clock, operations, folder, forbidden, env, trees, changed }: Needs) {
+export function createWorkspaces({
+  db,
+  clock,
+  log,
+  operations,
+  folder,
+  forbidden,
+  env,
+  exclude,
+  trees,
+  changed,
+}: Needs) {
   const store = createStore(db);
   const trash = join(folder, 'trash');
 
+  const watching = createWatching({
+    clock,
+    log,
+    exclude,
+    find(id) {
+      const row = store.find(id);
+      return row && { ...row, signature: store.signature(id) };
+    },
+    grown: (id, signature) => db.write(() => void store.grow(id, iso(clock.now()), signature)),
+    keep: (id, signature) => db.write(() => void store.keepSignature(id, signature)),
+  });
+  const seen = (row: WorkspaceRow): Workspace => ({ ...row, watch: watching.viewOf(row.id) });
+  const find = (id: string): Workspace | undefined => {
+    const row = store.find(id);
+    return row && seen(row);
+  };
+
   const get = (organization: string, id: string): Workspace => {
-    const workspace = store.find(id);
+    const workspace = find(id);
     if (!workspace || workspace.organization_id !== organization)
       throw new Fault('not_found', `There is no workspace ${id}.`);
     return workspace;
   };
 
-  const move = (tx: Tx, workspace: Workspace, to: Workspace['status'], fields: Partial<Workspace> = {}): void => {
+  const move = (tx: Tx, workspace: WorkspaceRow, to: Workspace['status'], fields: Partial<WorkspaceRow> = {}): void => {
     assertMove(workspaceStates, 'workspace', workspace.status, to);
     store.update(workspace.id, { ...fields, status: to, updated_at: iso(clock.now()) });
     tx.after(changed);
@@ -54,7 +87,7 @@ export function createWorkspaces({ db, clock, operations, folder, forbidden, env
 
   const submit = (
     tx: Tx,
-    { id, organization_id }: Workspace,
+    { id, organization_id }: WorkspaceRow,
     type: 'workspace.create' | 'workspace.delete',
   ): Operation =>
     operations.submit(tx, { type, organization_id, resource: { type: 'workspace', id }, input: { workspace_id: id } });
@@ -115,11 +148,16 @@ export function createWorkspaces({ db, clock, operations, folder, forbidden, env
     return real;
   };
 
+  const released = (id: string): void => {
+    watching.released(id);
+    changed();
+  };
+
   return {
     get,
 
     list(project: string, paging: Paging): Page<Workspace> {
-      return toPage(store.list(project, paging.after, paging.limit + 1), paging, toWorkspace);
+      return toPage(store.list(project, paging.after, paging.limit + 1), paging, (row) => seen(toWorkspace(row)));
     },
 
     /**
@@ -148,7 +186,7 @@ export function createWorkspaces({ db, clock, operations, folder, forbidden, env
             });
         }
       }
-      const workspace: Workspace = {
+      const workspace: WorkspaceRow = {
         id,
         organization_id: project.organization_id,
         project_id: project.id,
@@ -167,7 +205,7 @@ export function createWorkspaces({ db, clock, operations, folder, forbidden, env
         updated_at: now,
       };
       store.add(workspace);
-      return { workspace, operation: submit(tx, workspace, 'workspace.create') };
+      return { workspace: seen(workspace), operation: submit(tx, workspace, 'workspace.create') };
     },
 
     update(_tx: Tx, organization: string, id: string, fields: WorkspacePatch): Workspace {
@@ -213,14 +251,14 @@ export function createWorkspaces({ db, clock, operations, folder, forbidden, env
       return workspace;
     },
 
-    find: store.find,
+    find,
 
     /** Takes the writer's place; false when somebody else has it or the workspace is not ready. */
     claim: (_tx: Tx, id: string, writer: Writer): boolean => store.claim(id, writer),
 
     /** Gives the writer's place back, if this holder has it. */
     release(tx: Tx, id: string, holder: string): void {
-      if (store.release(id, holder) > 0) tx.after(changed);
+      if (store.release(id, holder) > 0) tx.after(() => released(id));
     },
 
     /** Takes the writer's place for a restore; false when somebody else has it or the workspace is not ready. */
@@ -234,11 +272,26 @@ export function createWorkspaces({ db, clock, operations, folder, forbidden, env
     endRestore(tx: Tx, id: string, holder: string): void {
       const workspace = store.find(id);
       if (workspace?.status === 'restoring' && workspace.writer?.id === holder) move(tx, workspace, 'ready');
-      if (store.release(id, holder) > 0) tx.after(changed);
+      if (store.release(id, holder) > 0) tx.after(() => released(id));
     },
 
-    /** The tree has changed; answers the new revision. */
-    grow: (_tx: Tx, id: string): number => store.grow(id, iso(clock.now())),
+    /**
+     * We have changed the tree; answers the new revision. `paths` are those that changed, from the root, so that watching
+     * does not count them again; without them all that has changed until now is taken for ours.
+     */
+    grow(tx: Tx, id: string, paths?: readonly string[]): number {
+      tx.after(() => watching.counted(id, paths));
+      return store.grow(id, iso(clock.now()), null);
+    },
+
+    /** The workspace, for somebody who looks into it: its tree is followed for a while. */
+    use(organization: string, id: string): Workspace {
+      get(organization, id);
+      watching.use(id);
+      return get(organization, id);
+    },
+
+    loop: watching.loop,
 
     /** Removes the trees of a project's workspaces that the daemon made. */
     async purge(project: string): Promise<void> {

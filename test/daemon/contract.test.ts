@@ -264,6 +264,15 @@ describe('every reply is what its row says', () => {
     const { text: diff, headers: diffHeaders } = await call('getRunDiff');
     expect(diffHeaders['content-type']).toBe('text/x-diff; charset=utf-8');
     expect(diff).toBe('diff --git a/made b/made\nnew file mode 100644\n');
+    const { body: left } = await call('listArtifacts');
+    expect(left.data.map(({ kind }: { kind: string }) => kind)).toEqual(['transcript', 'diff']);
+    expect((await call('getRunResult')).body.artifact_ids).toEqual(
+      left.data.map(({ id }: { id: string }) => id).toReversed(),
+    );
+    ids.artifact_id = left.data[1].id;
+    expect((await call('getArtifact')).body).toEqual(left.data[1]);
+    const { body: download } = await call('downloadArtifact');
+    expect(download).toMatchObject({ size_bytes: Buffer.byteLength(diff), file_name: 'changes.diff' });
     expect((await call('getSession')).body.status).toBe('idle');
     const { body: page } = await call('listRunEvents');
     expect(page.data.map((event: { sequence: number }) => event.sequence)).toEqual(

@@ -54,16 +54,20 @@ export async function startFakeModel(initial: Scenario): Promise<FakeModel> {
     Object.assign(entry, { model: asked.model, step: step.label, calls });
     const text = step.text ?? (calls.length < intents.length ? 'No tool fits.' : '');
     const usage = { ...tokens, ...scenario.usage, ...step.usage };
-    const reply = { model: asked.model, thinking: step.thinking ?? '', text, calls, usage, hang: step.hang ?? false };
-
-    if (step.error) {
+    const often = (times = Infinity): boolean => {
       const seen = errors.get(step.label) ?? 0;
       errors.set(step.label, seen + 1);
-      if (seen < (step.error.times ?? Infinity)) return send(response, step.error.status, dialect.error(step.error));
-    }
+      return seen < times;
+    };
+    const cut = step.cut && often(step.cut.times) ? step.cut.how : null;
+    const hang = step.hang === true || cut !== null;
+    const reply = { model: asked.model, thinking: step.thinking ?? '', text, calls, usage, hang };
+
+    if (step.error && often(step.error.times)) return send(response, step.error.status, dialect.error(step.error));
     if (!asked.stream) return reply.hang ? undefined : send(response, 200, dialect.whole(reply));
     response.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-cache' });
     for (const piece of dialect.stream(reply)) {
+      if (piece === 'hang' && cut) return void (cut === 'end' ? response.end() : response.destroy());
       if (response.destroyed || piece === 'hang') return;
       const [event, data] = piece;
       const words = typeof data === 'string' ? data : JSON.stringify(data);

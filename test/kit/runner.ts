@@ -33,12 +33,15 @@ export class Place implements AsyncDisposable {
   readonly workspace = join(this.root, 'ws');
   readonly folder: string;
   readonly session: string;
+  readonly artifacts: string;
   readonly runners: Runner[] = [];
 
   constructor(name = 'run') {
     this.folder = join(this.root, name);
     this.session = join(this.root, 'session');
-    for (const path of [this.workspace, this.folder, this.session]) mkdirSync(path, { recursive: true, mode: 0o700 });
+    this.artifacts = join(this.root, 'artifacts');
+    for (const path of [this.workspace, this.folder, this.session, this.artifacts])
+      mkdirSync(path, { recursive: true, mode: 0o700 });
   }
 
   /** A spec of a shell run, with what is given instead. */
@@ -49,6 +52,7 @@ export class Place implements AsyncDisposable {
       nonce: 'a-nonce',
       folder: this.folder,
       session_folder: this.session,
+      artifacts_folder: this.artifacts,
       workspace: { path: this.workspace, revision: 1 },
       attempt: 1,
       harness: {

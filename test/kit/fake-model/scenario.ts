@@ -28,6 +28,8 @@ export interface Step {
   chunkMs?: number;
   /** Says its text and never finishes. */
   hang?: boolean;
+  /** Says its text and breaks off: the connection, or as if that were all. With `times`, only so often. */
+  cut?: { how: 'destroy' | 'end'; times?: number };
   /** Fails; with `times`, only so often. */
   error?: { status: number; message?: string; times?: number };
 }

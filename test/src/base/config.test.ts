@@ -40,6 +40,7 @@ const defaults: Config = {
     max_megabytes: 10_240,
     retention_days: 30,
   },
+  artifacts: { max_files: 200, max_file_megabytes: 256, max_megabytes: 1_024 },
   log: { level: 'info', max_megabytes: 10, keep: 5 },
   sandbox: { unavailable: 'refuse' },
   harnesses: {},

@@ -11,6 +11,7 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { version as packageVersion } from '../../../src/base/root.ts';
 import { findProgram } from '../../../src/harness/program.ts';
 import { createRegistry } from '../../../src/harness/registry.ts';
 
@@ -66,6 +67,7 @@ test('the list: what is installed, which version, what is broken', async () => {
   await registry.list();
   expect(Object.fromEntries(list.map(({ id, status, version }) => [id, [status, version]]))).toEqual({
     shell: ['available', null],
+    builtin: ['needs_login', packageVersion],
     claude: ['not_installed', null],
     codex: ['broken', null],
     gemini: ['available', '0.61.0'],

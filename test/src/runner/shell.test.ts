@@ -52,6 +52,7 @@ test('the environment is what was given, and the stamp', async () => {
   const names = (await runner.final()).text?.split('\n').map((line) => line.split('=')[0]);
   expect(names?.filter((name) => name && !['PWD', 'OLDPWD', '_', 'SHLVL'].includes(name)).toSorted()).toEqual([
     'A',
+    'AGENTCTL_ARTIFACTS',
     'AGENTCTL_RUN_ID',
     'AGENTCTL_WORKSPACE',
     'PATH',
