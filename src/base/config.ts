@@ -207,6 +207,24 @@ export const ConfigSchema = Type.Object(
           files: Type.Optional(Type.Record(Type.String(), Type.String())),
           auth_method: Type.Optional(Type.String()),
           reports_cost: Type.Optional(Type.Boolean()),
+          dialect: Type.Optional(
+            Type.Enum(['anthropic', 'responses', 'chat', 'gemini', 'any'], {
+              description: 'The model interface that it speaks.',
+            }),
+          ),
+          managed: Type.Optional(
+            Type.Object(
+              {
+                env: Type.Optional(Type.Record(Type.String(), Type.String())),
+                files: Type.Optional(Type.Record(Type.String(), Type.String())),
+                auth_method: Type.Optional(Type.String()),
+              },
+              {
+                additionalProperties: false,
+                description: 'What is added to send its calls of models to {{gateway}}, with {{gateway_key}}.',
+              },
+            ),
+          ),
         },
         { additionalProperties: false },
       ),
