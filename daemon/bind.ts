@@ -10,6 +10,8 @@ import { crashPoint } from '../src/base/crash.ts';
 import { fingerprint, type StoredAnswer } from '../src/base/idempotency.ts';
 import { type Paging, paging, type TextPaging, textPaging } from '../src/base/page.ts';
 import { type BytesReply, originOf, sendBytes } from './bytes.ts';
+import { createLimits } from './limits.ts';
+import { createLoad } from './load.ts';
 import { streamRun } from './stream.ts';
 import { checkBody, readId, readQuery } from './validate.ts';
 
@@ -29,7 +31,7 @@ export interface Context {
 }
 
 /** Who calls, as the app knows it. */
-type Principal = ReturnType<App['access']['authenticate']>;
+type Principal = Awaited<ReturnType<App['access']['authenticate']>>;
 
 type Streaming = { [Id in OperationId]: (typeof api)[Id] extends { stream: true } ? Id : never }[OperationId];
 type Effect<Id extends OperationId> = (typeof api)[Id]['route'] extends `GET ${string}`
@@ -71,6 +73,8 @@ export interface Body {
 
 /** Makes a route of every row. */
 export function bind(server: FastifyInstance, app: App, handlers: Handlers): void {
+  const limits = createLimits(app);
+  const load = createLoad(app.clock, app.config.limits);
   for (const [id, endpoint] of Object.entries(api) as [OperationId, Endpoint][]) {
     const url = endpoint.path.replace(/\{(\w+)\}/g, ':$1');
     const route: RouteOptions = {
@@ -81,16 +85,17 @@ export function bind(server: FastifyInstance, app: App, handlers: Handlers): voi
         ...(endpoint.larger ? { larger: endpoint.larger } : {}),
         ...(endpoint.bodyBytes ? { bodyType: octets } : {}),
       },
-      onRequest: async (request) => {
-        request.principal = app.access.authenticate(
-          request.headers.authorization,
-          single(request, 'x-organization-id'),
-        );
+      onRequest: async (request, reply) => {
+        if (endpoint.open) return;
+        const { authorization } = request.headers;
+        request.principal = await app.access.authenticate(authorization, single(request, 'x-organization-id'));
+        limits.admit(request.principal, reply);
         assertScope(request.principal, endpoint);
       },
       handler: endpoint.stream
         ? (request, reply) => streamRun(app, request, reply, readInput(endpoint, request) as never)
-        : (request, reply) => answer(app, id, endpoint, handlers[id as keyof Handlers] as AnyHandler, request, reply),
+        : (request, reply) =>
+            load.carry(() => answer(app, id, endpoint, handlers[id as keyof Handlers] as AnyHandler, request, reply)),
     };
     if (endpoint.bodyBytes) void server.register(async (scope) => takeBytes(scope).route(route));
     else server.route(route);
@@ -184,7 +189,8 @@ async function answer(
   reply: FastifyReply,
 ): Promise<FastifyReply> {
   const { principal } = request;
-  const organization = principal.organization_id;
+  // Without a credential there is no organization, and nothing that would need one.
+  const organization = endpoint.open ? '' : principal.organization_id;
   const input = readInput(endpoint, request);
   const headers: Record<string, string> = {};
   const gone = new AbortController();
@@ -228,7 +234,7 @@ async function answer(
   const settle = (body: unknown): StoredAnswer => ({
     status: endpoint.status,
     headers: { ...headers, ...locate(endpoint, request, body) },
-    body: body === null ? null : JSON.stringify(body),
+    ...withoutSecret(endpoint, body),
   });
   if (endpoint.effect === 'call') {
     const work = handler(input, context) as Call;
@@ -258,16 +264,27 @@ async function answer(
   return sendStored(reply, stored, replayed);
 }
 
+/** The body as it is kept: what is shown once is apart. */
+function withoutSecret({ secret: name }: Endpoint, body: unknown): Pick<StoredAnswer, 'body' | 'secret'> {
+  if (body === null) return { body: null };
+  if (name === undefined) return { body: JSON.stringify(body) };
+  const value = (body as Record<string, string>)[name]!;
+  return { body: JSON.stringify({ ...(body as object), [name]: null }), secret: { name, value } };
+}
+
 function sendStored(reply: FastifyReply, stored: StoredAnswer, replayed: boolean): FastifyReply {
   void reply.code(stored.status).headers(stored.headers);
   if (replayed) void reply.header('idempotent-replayed', 'true');
-  if (stored.body === null) return reply.send();
-  return reply.type('application/json; charset=utf-8').send(stored.body);
+  const { body, secret } = stored;
+  if (body === null) return reply.send();
+  const shown = secret ? JSON.stringify({ ...(JSON.parse(body) as object), [secret.name]: secret.value }) : body;
+  return reply.type('application/json; charset=utf-8').send(shown);
 }
 
 const keyPattern = new RegExp(IdempotencyKeyPattern);
 
-function readKey(request: FastifyRequest, { keyRequired }: Endpoint): string | undefined {
+function readKey(request: FastifyRequest, { keyRequired, open }: Endpoint): string | undefined {
+  if (open) return undefined;
   const values = request.raw.headersDistinct['idempotency-key'];
   if (values === undefined && keyRequired)
     throw new Fault('idempotency_key_required', 'This needs an Idempotency-Key, so that it can be repeated safely.', {

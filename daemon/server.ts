@@ -9,6 +9,7 @@ import { handleErrors, refuse } from './errors.ts';
 import { parseJson } from './json.ts';
 import { httpOptions } from './listen.ts';
 import { servePrivate } from './private.ts';
+import { accessRoutes } from './routes/access.ts';
 import { agentRoutes } from './routes/agents.ts';
 import { artifactRoutes } from './routes/artifacts.ts';
 import { checkpointRoutes } from './routes/checkpoints.ts';
@@ -110,6 +111,7 @@ export async function createServer(app: App, loggerInstance?: FastifyBaseLogger)
     ...sessionRoutes(app),
     ...runRoutes(app),
     ...operationRoutes(app),
+    ...accessRoutes(app),
     ...serverRoutes(app),
   });
   return server;

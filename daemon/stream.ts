@@ -24,7 +24,8 @@ interface Edge {
   unfollow: () => void;
 }
 const edges = new WeakMap<App, Map<number, Edge>>();
-const open = new WeakMap<App, number>();
+/** Streams that are open: of each credential, and `all`. */
+const open = new WeakMap<App, Map<string, number>>();
 
 /**
  * `GET /v1/runs/{id}/stream` (contract section 8). Each reader has its own cursor; after a wake-up it reads the log from
@@ -48,10 +49,7 @@ export async function streamRun(
     void reply.type('text/event-stream; charset=utf-8').send();
     return;
   }
-  const count = open.get(app) ?? 0;
-  if (count >= app.config.server.max_streams)
-    throw new Fault('rate_limited', 'Too many event streams are open.', { headers: { 'retry-after': '5' } });
-  open.set(app, count + 1);
+  const leave = enter(app, request.principal);
 
   const { raw } = reply;
   reply.hijack();
@@ -115,9 +113,27 @@ export async function streamRun(
     cancelPatience();
     cancelHeartbeat();
     cancelRotation();
-    open.set(app, (open.get(app) ?? 1) - 1);
+    leave();
   });
   pump();
+}
+
+/** Counts a stream, in all and of its credential; the answer counts it off. Throws `rate_limited`. */
+function enter(app: App, { credential, id }: FastifyRequest['principal']): () => void {
+  let counts = open.get(app);
+  if (!counts) open.set(app, (counts = new Map()));
+  const { server, limits } = app.config;
+  const all = counts.get('all') ?? 0;
+  const own = counts.get(id) ?? 0;
+  if (all >= server.max_streams || (credential !== 'session' && own >= limits.streams))
+    throw new Fault('rate_limited', 'Too many event streams are open.', { headers: { 'retry-after': '5' } });
+  counts.set('all', all + 1).set(id, own + 1);
+  return () => {
+    counts.set('all', counts.get('all')! - 1);
+    const left = counts.get(id)! - 1;
+    if (left > 0) counts.set(id, left);
+    else counts.delete(id);
+  };
 }
 
 /** The run's edge. Its first reader makes it before he follows the run himself: so each wake-up reaches the edge first. */

@@ -1,5 +1,5 @@
 import { mkdirSync, statSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { createAccess } from './access/access.ts';
 import { openSessionToken } from './access/session-token.ts';
 import { createAgents } from './agents/agents.ts';
@@ -12,14 +12,19 @@ import { createIdempotency } from './base/idempotency.ts';
 import type { Logger } from './base/log.ts';
 import { createPrivateUrls } from './base/private-url.ts';
 import { packageRoot } from './base/root.ts';
+import { openSecrets } from './base/secrets.ts';
 import { type Checkpoints, createCheckpoints } from './checkpoints/checkpoints.ts';
 import { createEvents } from './events/events.ts';
 import { createFiles } from './files/files.ts';
+import { listModels } from './providers/models.ts';
+import { createProviders } from './providers/providers.ts';
+import { createUsage } from './usage/usage.ts';
 import { createRegistry } from './harness/registry.ts';
 import { createInputs } from './inputs/inputs.ts';
 import { createOperations } from './operations/operations.ts';
 import { createProjects } from './projects/projects.ts';
 import { createLocalExecutor } from './runner/local.ts';
+import { createSandbox, findBubblewrap } from './runner/sandbox/sandbox.ts';
 import { createEngine, type Engine } from './runs/engine.ts';
 import { createSessions } from './sessions/sessions.ts';
 import { createWorkspaces } from './workspaces/workspaces.ts';
@@ -32,6 +37,8 @@ interface Needs {
   env: Record<string, string | undefined>;
   /** argv of a runner. */
   runner: [string, ...string[]];
+  /** Where bubblewrap is; null when it is not. */
+  bubblewrap?: () => string | null;
 }
 
 /** Makes a folder that only the user may enter; one that others may enter, or that is somebody else's, is refused. */
@@ -43,15 +50,22 @@ export function privateFolder(path: string): void {
 }
 
 /** Everything that agentctl is, put together in floor order, without a socket. Call `open` to let it work. */
-export function createApp({ home, config, clock, log, env, runner }: Needs) {
+export function createApp({ home, config, clock, log, env, runner, bubblewrap }: Needs) {
   for (const folder of [home.data, home.state]) privateFolder(folder);
   const db = openDb(join(home.data, 'agentctl.db'), join(packageRoot, 'src/schema'));
 
-  const idempotency = createIdempotency({ db, clock });
+  const secrets = openSecrets({ path: join(home.data, 'secrets.key'), clock });
+  const idempotency = createIdempotency({ db, clock, secrets });
   const events = createEvents({ db });
   const operations = createOperations({ db, clock, log });
-  const access = createAccess({ db, clock, token: openSessionToken(home.token, clock) });
-  const registry = createRegistry({ rows: config.harnesses, env });
+  const access = createAccess({ db, clock, token: openSessionToken(home.token, clock), config: config.oauth });
+  const providers = createProviders({ settings: config.providers, env });
+  const registry = createRegistry({
+    rows: config.harnesses,
+    env,
+    isCallable: () => providers.list().some(({ ready }) => ready),
+  });
+  const usage = createUsage({ db });
 
   const agents = createAgents({ db, clock, harnesses: registry.ids });
   const sessions = createSessions({ db, clock });
@@ -124,6 +138,11 @@ export function createApp({ home, config, clock, log, env, runner }: Needs) {
     log: join(home.state, 'runners.log'),
     env: harnessEnvironment(env),
   });
+  const sandbox = createSandbox({
+    find: bubblewrap ?? (() => findBubblewrap(env.PATH ?? '')),
+    folder: home.runtime,
+    hidden: [home.data, home.state, home.runtime, dirname(home.config)],
+  });
 
   engine = createEngine({
     db,
@@ -133,6 +152,8 @@ export function createApp({ home, config, clock, log, env, runner }: Needs) {
     idempotency,
     events,
     registry,
+    providers,
+    usage,
     projects,
     workspaces,
     sessions,
@@ -141,6 +162,7 @@ export function createApp({ home, config, clock, log, env, runner }: Needs) {
     artifacts,
     rootOf: files.rootAt,
     executor,
+    sandbox,
     changed,
     folder: home.data,
   });
@@ -157,6 +179,8 @@ export function createApp({ home, config, clock, log, env, runner }: Needs) {
     events,
     operations,
     registry,
+    /** The models that are known, as the API shows them. */
+    models: () => listModels(providers.list(), registry.speakers()),
     projects,
     workspaces,
     files,
@@ -169,6 +193,7 @@ export function createApp({ home, config, clock, log, env, runner }: Needs) {
 
     /** Lets the loops begin: what an earlier daemon left is taken up again. */
     open(): void {
+      void sandbox.warm();
       for (const loop of loops) loop.wake();
     },
 

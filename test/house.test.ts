@@ -86,6 +86,7 @@ const floors: Record<string, number> = {
   agent: 2,
   harness: 2,
   trees: 2,
+  providers: 2,
   projects: 3,
   workspaces: 3,
   files: 3,
@@ -96,6 +97,7 @@ const floors: Record<string, number> = {
   connections: 3,
   webhooks: 3,
   runner: 3,
+  usage: 3,
   runs: 4,
   app: 5,
 };
@@ -200,7 +202,7 @@ describe('SQL', () => {
 
   const tables: Record<string, string[]> = {
     agents: ['agents', 'agent_revisions'],
-    access: ['settings', 'organizations', 'users', 'memberships'],
+    access: ['settings', 'organizations', 'users', 'memberships', 'api_keys', 'browser_sessions'],
     events: ['events'],
     operations: ['operations'],
     projects: ['projects'],
@@ -210,6 +212,7 @@ describe('SQL', () => {
     artifacts: ['artifacts'],
     sessions: ['sessions'],
     inputs: ['inputs'],
+    usage: ['model_calls'],
     runs: ['runs'],
     base: ['idempotency', 'sqlite_master'],
   };
@@ -242,7 +245,7 @@ describe('one owner for each outside tool: who wants another one, or to leave it
     ai: /^src\/agent\//,
     '@fastify/swagger': /^daemon\/docs\.ts$/,
     '@fastify/swagger-ui': /^daemon\/docs\.ts$/,
-    '@pydantic/genai-prices': /^src\/harness\//,
+    '@pydantic/genai-prices': /^src\/providers\//,
     // Each compiles schemas of another kind: bodies, settings, what an agent asks for.
     ajv: /^(daemon\/validate|src\/base\/config|src\/inputs\/inputs)\.ts$/,
     'ajv-formats': /^daemon\/validate\.ts$/,
@@ -257,6 +260,7 @@ describe('one owner for each outside tool: who wants another one, or to leave it
     execa: /^src\/(runner|harness)\/|^src\/workspaces\/git\.ts$/,
     fastify: /^daemon\//,
     ink: /^cli\//,
+    jose: /^src\/access\/oauth\.ts$/,
     mime: /^src\/base\/media\.ts$/,
     'node:child_process':
       /^src\/(runner|harness)\/|^src\/agent\/tools\/process\.ts$|^src\/workspaces\/git\.ts$|^src\/trees\/flush\.ts$|^cli\//,

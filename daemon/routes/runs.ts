@@ -38,7 +38,7 @@ export const runRoutes = ({ runs, events, inputs, idempotency, supervisor }: App
       throw new Fault('unavailable', 'The daemon is shutting down and takes no new runs.', {
         headers: { 'retry-after': '10' },
       });
-    return runs.create(tx, principal.organization_id, body);
+    return runs.create(tx, principal.organization_id, body, principal.type === 'api_key' ? principal.id : null);
   },
   getRun: ({ path }, { principal }) => runs.get(principal.organization_id, path.run_id),
   cancelRun: ({ path }, { principal, tx }) => runs.cancel(tx, principal.organization_id, path.run_id),

@@ -32,6 +32,10 @@ export function openSessionToken(path: string, clock: Clock) {
 
   return {
     matches: (token: string): boolean => timingSafeEqual(hash(token), expected),
+    /** Replaces the token: the one before is worth nothing from now on. */
+    rotate(): void {
+      expected = make();
+    },
   };
 }
 export type SessionToken = ReturnType<typeof openSessionToken>;

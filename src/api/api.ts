@@ -2,6 +2,7 @@ import type { Endpoint, Input, Reply } from './endpoint.ts';
 import { projectRows } from './rows/projects.ts';
 import { workspaceRows } from './rows/workspaces.ts';
 import { fileRows } from './rows/files.ts';
+import { accessRows } from './rows/access.ts';
 import { checkpointRows } from './rows/checkpoints.ts';
 import { agentRows } from './rows/agents.ts';
 import { sessionRows } from './rows/sessions.ts';
@@ -18,6 +19,7 @@ export const api = {
   ...agentRows,
   ...sessionRows,
   ...runRows,
+  ...accessRows,
   ...artifactRows,
   ...serverRows,
 } as const satisfies Record<string, Endpoint>;

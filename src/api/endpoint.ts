@@ -44,6 +44,10 @@ export interface Endpoint {
   larger?: string;
   /** The Idempotency-Key must be given; such an operation is a `call`. */
   keyRequired?: true;
+  /** Asked without a credential: the body is one. An Idempotency-Key means nothing here. */
+  open?: true;
+  /** The member of the answer that is shown once: a repeated request gets it for ten minutes, then null. */
+  secret?: string;
   /** The status of success. */
   status: 200 | 201 | 202 | 204;
   /** The shape of the answer; absent with 204 and with `stream`. */

@@ -92,7 +92,7 @@ function describe(operationId: string, endpoint: Endpoint, write: (schema: unkno
     description: 'Selects one of several memberships.',
     schema: { type: 'string', format: 'uuid' },
   });
-  if (effect !== 'read')
+  if (effect !== 'read' && !endpoint.open)
     parameters.push({
       name: 'Idempotency-Key',
       in: 'header',
@@ -127,7 +127,7 @@ function describe(operationId: string, endpoint: Endpoint, write: (schema: unkno
     operationId,
     summary,
     tags: [tagOf(path)],
-    security: [{ ApiKeyAuth: [] }, { DashboardSession: [] }, { CustomerOAuth: needs }],
+    security: endpoint.open ? [] : [{ ApiKeyAuth: [] }, { DashboardSession: [] }, { CustomerOAuth: needs }],
     ...(scope === null ? {} : { 'x-required-scope': scope }),
     parameters,
     ...(body ? { requestBody: { required: true, content: { 'application/json': { schema: write(body) } } } } : {}),

@@ -26,6 +26,70 @@ export const ConfigSchema = Type.Object(
       },
       { additionalProperties: false, default: {} },
     ),
+    limits: Type.Object(
+      {
+        requests_per_minute: Type.Integer({
+          minimum: 0,
+          default: 6_000,
+          description: 'Of one API key or user of an issuer; 0 for no limit. The local session has none.',
+        }),
+        streams: Type.Integer({
+          minimum: 1,
+          default: 256,
+          description: 'Event streams that one API key or user of an issuer may have open at once.',
+        }),
+        waiting_requests: Type.Integer({
+          minimum: 1,
+          default: 1_024,
+          description: 'Requests at work at once; more are told to come back later.',
+        }),
+        delay_ms: Type.Integer({
+          minimum: 100,
+          default: 2_000,
+          description: 'When the daemon is later than this with everything, new requests are told to come back later.',
+        }),
+      },
+      { additionalProperties: false, default: {} },
+    ),
+    oauth: Type.Object(
+      {
+        issuers: Type.Array(
+          Type.Object(
+            {
+              issuer: Type.String({ pattern: '^https?://', description: '`iss` of the tokens, letter for letter.' }),
+              audience: Type.String({ minLength: 1, description: 'What `aud` of the tokens must hold.' }),
+              jwks_url: Type.Optional(
+                Type.String({ pattern: '^https?://', description: 'The key set; found by discovery when left out.' }),
+              ),
+              algorithms: Type.Optional(
+                Type.Array(
+                  Type.Enum([
+                    'RS256',
+                    'RS384',
+                    'RS512',
+                    'PS256',
+                    'PS384',
+                    'PS512',
+                    'ES256',
+                    'ES384',
+                    'ES512',
+                    'EdDSA',
+                    'Ed25519',
+                  ]),
+                  { minItems: 1 },
+                ),
+              ),
+            },
+            { additionalProperties: false },
+          ),
+          {
+            default: [],
+            description: 'Whose JWT access tokens are taken; members are added by `agentctl orgs members add`.',
+          },
+        ),
+      },
+      { additionalProperties: false, default: {} },
+    ),
     runs: Type.Object(
       {
         max_parallel: Type.Integer({

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { Fault } from '../api/error.ts';
 import { type Clock, iso } from './clock.ts';
 import type { Db } from './db.ts';
+import type { Secrets } from './secrets.ts';
 
 /** What was answered the first time. */
 export interface StoredAnswer {
@@ -9,12 +10,26 @@ export interface StoredAnswer {
   headers: Record<string, string>;
   /** JSON text, or null for an empty answer. */
   body: string | null;
+  /** A member of the body that is shown once; `body` has null in its place. */
+  secret?: { name: string; value: string } | undefined;
 }
 
 const keptFor = 7 * 86_400_000;
+/** How long a repeated request is shown the secret again, in milliseconds (contract section 2). */
+const secretFor = 600_000;
+const purpose = 'idempotency';
+
+interface Row {
+  fingerprint: string;
+  status: number;
+  headers: string;
+  body: string | null;
+  secret: string | null;
+  created_at: string;
+}
 
 /** The record of Idempotency-Keys (contract section 2): per organization, seven days, in the effect's own transaction. */
-export function createIdempotency({ db, clock }: { db: Db; clock: Clock }) {
+export function createIdempotency({ db, clock, secrets }: { db: Db; clock: Clock; secrets: Secrets }) {
   const underWay = new Set<string>();
   return {
     /**
@@ -22,8 +37,8 @@ export function createIdempotency({ db, clock }: { db: Db; clock: Clock }) {
      * another request under the same key, `idempotency_in_progress` while the first is being worked on.
      */
     find(organization: string, key: string, fingerprint: string): StoredAnswer | undefined {
-      const row = db.get<StoredAnswer & { fingerprint: string; headers: string }>(
-        'SELECT fingerprint, status, headers, body FROM idempotency WHERE organization_id = ? AND key = ? AND created_at > ?',
+      const row = db.get<Row>(
+        'SELECT fingerprint, status, headers, body, secret, created_at FROM idempotency WHERE organization_id = ? AND key = ? AND created_at > ?',
         [organization, key, iso(clock.now() - keptFor)],
       );
       if (row) {
@@ -32,7 +47,14 @@ export function createIdempotency({ db, clock }: { db: Db; clock: Clock }) {
             'idempotency_key_reused',
             'This Idempotency-Key was used with a different request. Use a new key.',
           );
-        return { status: row.status, headers: JSON.parse(row.headers) as Record<string, string>, body: row.body };
+        const { status, body, secret } = row;
+        const shown = secret !== null && Date.parse(row.created_at) > clock.now() - secretFor;
+        return {
+          status,
+          headers: JSON.parse(row.headers) as Record<string, string>,
+          body,
+          secret: shown ? (JSON.parse(secrets.open(secret, purpose)) as StoredAnswer['secret']) : undefined,
+        };
       }
       if (underWay.has(`${organization} ${key}`))
         throw new Fault(
@@ -61,8 +83,8 @@ export function createIdempotency({ db, clock }: { db: Db; clock: Clock }) {
         iso(now - keptFor),
       ]);
       db.run(
-        `INSERT INTO idempotency (organization_id, key, fingerprint, resource_id, status, headers, body, created_at)
-         VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+        `INSERT INTO idempotency (organization_id, key, fingerprint, resource_id, status, headers, body, secret, created_at)
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
         [
           organization,
           key,
@@ -71,6 +93,7 @@ export function createIdempotency({ db, clock }: { db: Db; clock: Clock }) {
           answer.status,
           JSON.stringify(answer.headers),
           answer.body,
+          answer.secret ? secrets.seal(JSON.stringify(answer.secret), purpose) : null,
           iso(now),
         ],
       );
@@ -96,8 +119,11 @@ export function createIdempotency({ db, clock }: { db: Db; clock: Clock }) {
       );
     },
 
-    /** Forgets what is older than seven days; answers how many. */
+    /** Forgets what is older than seven days, and secrets that are shown no more; answers how many records went. */
     expire(): number {
+      db.run('UPDATE idempotency SET secret = NULL WHERE secret IS NOT NULL AND created_at <= ?', [
+        iso(clock.now() - secretFor),
+      ]);
       return db.run('DELETE FROM idempotency WHERE created_at <= ?', [iso(clock.now() - keptFor)]);
     },
   };

@@ -1,5 +1,6 @@
 import type { Model } from '../api/server.ts';
-import { dialectsOf, type ProviderKind, type ProviderShown, type Spoken } from './providers.ts';
+import { dialectsOf, type ProviderKind, type Spoken } from './access.ts';
+import { type ProviderShown } from './providers.ts';
 
 /** A harness as far as models go: `dialect` is null for one that calls none. */
 export interface Speaker {

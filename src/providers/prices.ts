@@ -1,14 +1,6 @@
 import type { Provider, Usage as PricedUsage } from '@pydantic/genai-prices';
 import type { Dialect } from '../api/usage.ts';
-import type { ProviderAccess } from './providers.ts';
-
-/** US dollars per million tokens. */
-export interface PriceSetting {
-  input: number;
-  output: number;
-  cached_input?: number | undefined;
-  cache_write?: number | undefined;
-}
+import type { ProviderAccess } from './access.ts';
 
 /** Tokens of one call. Input is without what came from the cache or went there; output is with the reasoning. */
 export interface Tokens {
@@ -133,7 +125,3 @@ export class Prices {
     return null;
   }
 }
-
-/** Whether a price of this model at this provider is known. */
-export const isPriced = async (who: Who, model: string): Promise<boolean> =>
-  (await Prices.open(who)).cost(model, { input_tokens: 1, output_tokens: 1 }) !== null;

@@ -1,28 +1,14 @@
 import { readFileSync } from 'node:fs';
-import type { Dialect } from '../api/usage.ts';
 import type { ProviderConfig } from '../base/config.ts';
 import { keyOf, providers as known } from '../base/providers.ts';
-import { isPriced, type PriceSetting } from './prices.ts';
-
-export type ProviderKind = (typeof known)[number]['id'];
-
-/** A provider with all that it takes to call it. The key is a secret: it goes to runs' own processes and nowhere else. */
-export interface ProviderAccess {
-  id: string;
-  kind: ProviderKind;
-  /** Absolute, without a slash at the end; the version segment is part of it where the user gave one. */
-  base_url: string;
-  /** Null for a server that asks for none. */
-  key: string | null;
-  /** Models that the configuration names, with their prices if it says any. */
-  models: Record<string, PriceSetting | null>;
-}
-
-/** What a run calls: the provider, and the name of the model there; null where the harness is to choose. */
-export interface Route {
-  provider: ProviderAccess;
-  model: string | null;
-}
+import {
+  dialectsOf,
+  type PriceSetting,
+  type ProviderAccess,
+  type ProviderKind,
+  type Route,
+  type Spoken,
+} from './access.ts';
 
 /** A provider as others may see it. */
 export interface ProviderShown {
@@ -33,22 +19,11 @@ export interface ProviderShown {
   models: ProviderAccess['models'];
 }
 
-/** The interface that a harness speaks; `any` for one that is told which. */
-export type Spoken = Dialect | 'any';
-
 const addresses: Record<ProviderKind, string | null> = {
   anthropic: 'https://api.anthropic.com',
   openai: 'https://api.openai.com',
   google: 'https://generativelanguage.googleapis.com',
   openai_compatible: null,
-};
-
-/** The interfaces that a provider of a kind offers, the preferred one first. */
-export const dialectsOf: Record<ProviderKind, readonly Dialect[]> = {
-  anthropic: ['anthropic'],
-  openai: ['responses', 'chat'],
-  google: ['gemini'],
-  openai_compatible: ['chat', 'responses'],
 };
 
 const speaks = (kind: ProviderKind, spoken: Spoken): boolean => spoken === 'any' || dialectsOf[kind].includes(spoken);
@@ -155,9 +130,6 @@ export function createProviders({ settings, env }: Options) {
     /** The variables that would make a provider for this interface callable, to be named to the user. */
     keyNames: (spoken: Spoken): string[] =>
       known.filter(({ id }) => speaks(id, spoken)).flatMap(({ keys }) => keys[0] ?? []),
-
-    /** Whether the price of the route's model is known; true when the harness is to choose the model. */
-    isPriced: ({ provider, model }: Route): Promise<boolean> | boolean => model === null || isPriced(provider, model),
   };
 }
 export type Providers = ReturnType<typeof createProviders>;

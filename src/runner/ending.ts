@@ -8,6 +8,7 @@ import {
   identityOf,
   isAlive,
   openPipes,
+  processOf,
   processTable,
   signal,
   withEnvironment,
@@ -27,15 +28,17 @@ export interface Traces {
   pipes: readonly string[];
   /** Processes that were once seen to belong to the run. */
   seen: readonly ProcessIdentity[];
+  /** The harness is a sandbox: whatever is in it ends with it. */
+  enclosed?: boolean;
 }
 
 /** What the run's folder says about the processes of a run whose runner is gone. */
 export function tracesIn(folder: string, run_id: string): Traces {
   try {
     const traces = JSON.parse(readFileSync(join(folder, runFiles.harness), 'utf8')) as HarnessTraces;
-    return { run_id, harness: traces.harness, pipes: traces.pipes, seen: [] };
+    return { run_id, harness: traces.harness, pipes: traces.pipes, seen: [], enclosed: traces.enclosed };
   } catch {
-    return { run_id, harness: null, pipes: [], seen: [] };
+    return { run_id, harness: null, pipes: [], seen: [], enclosed: false };
   }
 }
 
@@ -94,6 +97,10 @@ export function findRun(traces: Traces): ProcessIdentity[] {
   return all.filter((one) => members.has(one.pid)).map(({ pid, started }) => ({ pid, started, boot_id }));
 }
 
+/** Whether this is bubblewrap itself, or the first process inside: asked to end, they would kill all others at once. */
+const isFrame = ({ enclosed, harness }: Traces, { pid }: ProcessIdentity): boolean =>
+  enclosed === true && harness !== null && (pid === harness.pid || processOf(pid)?.parent === harness.pid);
+
 /** How the processes of a run ended. */
 export interface Ending {
   /** How many were asked to end. */
@@ -126,7 +133,7 @@ export async function endRun(traces: Traces, graceMs: number, clock: Clock): Pro
   if (living.length === 0) return { terminated: 0, killed: 0, left: [] };
   for (let pause = 4, looked = clock.monotonic(); living.length > 0; pause = Math.min(50, pause * 2)) {
     for (const one of living) {
-      if (asked.has(key(one))) continue;
+      if (asked.has(key(one)) || isFrame(traces, one)) continue;
       asked.add(key(one));
       signal(one, 'SIGTERM');
       signal(one, 'SIGCONT');
@@ -206,6 +213,6 @@ export class Lineage {
 }
 
 /** The identity of a process of ours that was just started, and what its standard streams lead to. */
-export function tracesOf(run_id: string, pid: number): Traces {
-  return { run_id, harness: identityOf(pid), pipes: openPipes(pid, [0, 1, 2]), seen: [] };
+export function tracesOf(run_id: string, pid: number, enclosed = false): Traces {
+  return { run_id, harness: identityOf(pid), pipes: openPipes(pid, [0, 1, 2]), seen: [], enclosed };
 }

@@ -4,6 +4,7 @@ import type { Clock } from '../base/clock.ts';
 import type { Journal } from './journal.ts';
 import type { InputAnswer } from '../api/inputs.ts';
 import type { RunSpec } from './protocol.ts';
+import type { Start } from './sandbox/enclosure.ts';
 
 /** A run's error, as the final record carries it. */
 export interface RunError {
@@ -27,6 +28,10 @@ export type Cause =
   | { kind: 'cost'; spent: string; limit: string }
   | { kind: 'turns'; limit: number }
   | { kind: 'output'; limit: number }
+  /** No price is known for the model, and there is a limit to be kept. */
+  | { kind: 'unpriced'; model: string }
+  /** The provider does not take our key. */
+  | { kind: 'key'; message: string }
   /** A question came in a run that must not have any. */
   | { kind: 'question'; title: string }
   | { kind: 'expired'; request_id: string }
@@ -38,8 +43,13 @@ export interface Stage {
   readonly spec: RunSpec;
   readonly clock: Clock;
   readonly journal: Journal;
-  /** The environment of a process of this run, with `more` on top. */
-  environment(more: Record<string, string>): Record<string, string>;
+  /** Where the harness finds the run's gateway; null when it calls models by itself. */
+  readonly gateway: string | null;
+  /**
+   * How to start a program of this run, with `env` on top of the run's environment: in its sandbox, if it has one. `files` may be
+   * read there besides.
+   */
+  start(command: readonly string[], env: Record<string, string>, files?: readonly string[]): Start;
   /** A process of the run was started: the leader of its own session. */
   spawned(pid: number): void;
   /** The harness works; records `started`. */

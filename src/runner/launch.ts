@@ -1,6 +1,6 @@
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join, resolve, sep } from 'node:path';
-import type { ProviderKind } from '../providers/providers.ts';
+import type { ProviderKind } from '../providers/access.ts';
 import type { RunSpec } from './protocol.ts';
 
 type Fill = (template: string) => string;

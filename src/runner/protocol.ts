@@ -10,7 +10,7 @@ import type {
 } from '../api/runs.ts';
 import type { ModelCall, Usage } from '../api/usage.ts';
 import type { HarnessLaunch } from '../harness/row.ts';
-import type { Route } from '../providers/providers.ts';
+import type { Route } from '../providers/access.ts';
 
 /**
  * What passes between the daemon and a run's own process. The daemon sends one RunSpec line on the runner's standard input;
@@ -28,6 +28,8 @@ export const runFiles = {
   harness: 'harness.json',
   /** The model gateway's socket. */
   gateway: 'gateway.sock',
+  /** The empty folders that stand in the workspace while it is guarded. */
+  placed: 'placed.json',
   /** A folder: the whole output of tool calls that was too long for events, a file each, named by the call. */
   output: 'output',
   /** A folder: what the harness puts there becomes artifacts of the run. */
@@ -45,6 +47,15 @@ export interface ProcessIdentity {
 /** The gateway of a run: where its calls of models go, and the key that its harness shows for itself. */
 export interface GatewaySpec extends Route {
   key: string;
+}
+
+/** How a run is enclosed. */
+export interface SandboxSpec {
+  isolation: Isolation;
+  /** The absolute path of bubblewrap. */
+  program: string;
+  /** Folders that the run must not see, wherever they lie. */
+  hidden: string[];
 }
 
 /** Everything a runner needs to know; sent once, kept nowhere on disk. */
@@ -76,7 +87,8 @@ export interface RunSpec {
   permission_mode: PermissionMode;
   on_input: OnInput;
   input_timeout_seconds: number;
-  isolation: Isolation;
+  /** Null where nothing is enforced. */
+  sandbox: SandboxSpec | null;
   /** Bytes of output after which the run is failed. */
   max_output_bytes: number;
   /** Seconds between SIGTERM and SIGKILL. */
@@ -97,6 +109,8 @@ export interface HarnessTraces {
   harness: ProcessIdentity | null;
   /** What the harness' standard streams lead to, as /proc/<pid>/fd names it; empty where there is none. */
   pipes: string[];
+  /** The harness is bubblewrap, and all others are inside: they have their own process ids there, and end with it. */
+  enclosed: boolean;
 }
 
 /** The control records of the spool. The daemon turns them into state and, where the contract names one, an event. */

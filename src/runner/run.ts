@@ -4,12 +4,14 @@ import { type Clock, iso } from '../base/clock.ts';
 import type { Usage } from '../api/usage.ts';
 import { Control } from './control.ts';
 import { endRun, Lineage, stamp, tracesOf } from './ending.ts';
+import { Billing } from './billing.ts';
 import type { Cause, Half, Outcome, Stage } from './half.ts';
 import { Journal } from './journal.ts';
 import { Meter } from './meter.ts';
 import { identityOf } from './processes.ts';
 import type { Command, HarnessTraces, RunnerIdentity, RunSpec } from './protocol.ts';
 import { protocolVersion, runFiles } from './protocol.ts';
+import { Enclosure, type Start } from './sandbox/enclosure.ts';
 import { Watch } from './tree.ts';
 import { verdictOf } from './verdict.ts';
 
@@ -37,6 +39,8 @@ export class Run implements Stage {
   #control: Control | null = null;
   #watch: Watch | null = null;
   #lineages: Lineage[] = [];
+  #enclosure: Enclosure | null = null;
+  #billing: Billing | null = null;
   #half: Half | null = null;
   #cause: Cause | null = null;
   #over = false;
@@ -82,6 +86,8 @@ export class Run implements Stage {
     let outcome: Outcome = { status: 'cancelled' };
     if (!this.#cause) {
       try {
+        if (spec.sandbox) this.#enclosure = Enclosure.open(spec, spec.sandbox);
+        if (spec.gateway) this.#billing = await Billing.open(this, spec.gateway);
         const half =
           spec.harness.kind === 'shell'
             ? (await import('./shell.ts')).startShell(this)
@@ -144,12 +150,18 @@ export class Run implements Stage {
       const sentence = `These processes could not be ended: ${left.join(', ')}.`;
       journal.event('log', { level: 'error', stream: 'daemon', text: sentence }, 'daemon');
     }
+    const made = this.#enclosure?.close() ?? [];
+    if (made.length > 0) {
+      const sentence = `This run made ${made.join(', ')}: programs that you use here may run what is in there. Look at it first.`;
+      journal.event('log', { level: 'warn', stream: 'daemon', text: sentence }, 'daemon');
+    }
     const changed = await this.#watch?.end();
     if (changed && changed.left > 0) {
       const sentence = `The list of changes ends after ${changed.changes.length} files; ${changed.left} more changed.`;
       journal.event('log', { level: 'warn', stream: 'daemon', text: sentence }, 'daemon');
     }
-    const verdict = verdictOf(this.#cause, outcome);
+    await this.#billing?.close();
+    const verdict = verdictOf(this.#cause, outcome, this.#billing?.failure);
     this.#usage(this.#meter.usage);
     await journal.flush();
     journal.record({
@@ -187,25 +199,29 @@ export class Run implements Stage {
     this.#stopped();
   }
 
-  environment(more: Record<string, string>): Record<string, string> {
+  start(command: readonly string[], more: Record<string, string>, files?: readonly string[]): Start {
     const { spec } = this;
-    return {
+    const env = {
       ...spec.env,
       ...more,
       [stamp]: spec.run_id,
       AGENTCTL_WORKSPACE: spec.workspace.path,
       AGENTCTL_ARTIFACTS: spec.artifacts_folder,
     };
+    if (this.#enclosure) return this.#enclosure.start(command, env, files);
+    const [program = '', ...args] = command;
+    return { program, args, cwd: spec.workspace.path, env };
   }
 
   spawned(pid: number): void {
-    const traces = tracesOf(this.spec.run_id, pid);
+    const traces = tracesOf(this.spec.run_id, pid, this.#enclosure !== null);
     this.#lineages.push(new Lineage(traces, this.clock));
     const contents: HarnessTraces = {
       version: protocolVersion,
       run_id: this.spec.run_id,
       harness: traces.harness,
       pipes: [...traces.pipes],
+      enclosed: traces.enclosed ?? false,
     };
     writeWhole(join(this.spec.folder, runFiles.harness), JSON.stringify(contents));
   }
@@ -216,7 +232,16 @@ export class Run implements Stage {
     this.#meter.start();
   }
 
+  get gateway(): string | null {
+    return this.#billing?.address ?? null;
+  }
+
   used(figures: Partial<Omit<Usage, 'duration_ms'>>): void {
+    // What went through the gateway is known better than the harness can tell.
+    this.#meter.set(this.#billing ? { tool_calls: figures.tool_calls ?? this.#meter.usage.tool_calls } : figures);
+  }
+
+  metered(figures: Partial<Omit<Usage, 'duration_ms'>>): void {
     this.#meter.set(figures);
   }
 

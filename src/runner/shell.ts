@@ -47,7 +47,11 @@ export function startShell(stage: Stage): Half {
 
   const file = join(spec.folder, 'script');
   writeFileSync(file, spec.prompt, { mode: 0o700 });
-  const [command, args] = spec.prompt.startsWith('#!') ? [file, []] : ['/bin/sh', [file]];
+  const { program, args, cwd, env } = stage.start(
+    spec.prompt.startsWith('#!') ? [file] : ['/bin/sh', file],
+    spec.harness.env,
+    [file],
+  );
   const began = clock.monotonic();
   const output = new ToolOutput({
     id: call,
@@ -58,9 +62,9 @@ export function startShell(stage: Stage): Half {
   const result = new Tail(resultBytes);
   const errors = new Tail(4096);
 
-  const child = spawn(command, args, {
-    cwd: spec.workspace.path,
-    env: stage.environment(spec.harness.env),
+  const child = spawn(program, args, {
+    cwd,
+    env,
     detached: true,
     stdio: ['ignore', 'pipe', 'pipe'],
   });

@@ -12,11 +12,17 @@ import type { Inputs } from '../inputs/inputs.ts';
 import type { Projects } from '../projects/projects.ts';
 import { endRun, tracesIn } from '../runner/ending.ts';
 import type { Executor } from '../runner/local.ts';
+import { clearAway } from '../runner/sandbox/enclosure.ts';
+import type { Sandbox } from '../runner/sandbox/sandbox.ts';
+import type { Providers } from '../providers/providers.ts';
+import type { UsageLedger } from '../usage/usage.ts';
 import type { Sessions } from '../sessions/sessions.ts';
 import type { Workspaces } from '../workspaces/workspaces.ts';
 import type { Artifacts } from '../artifacts/artifacts.ts';
 import type { Root } from '../files/beneath.ts';
 import { createGathering } from './gathering.ts';
+import { createEnclosing } from './enclosing.ts';
+import { createBilling } from './billing.ts';
 import { createIngest } from './ingest.ts';
 import { createRetention } from './retention.ts';
 import { createRuns } from './runs.ts';
@@ -36,11 +42,14 @@ interface Needs {
   workspaces: Workspaces;
   sessions: Sessions;
   inputs: Inputs;
+  providers: Providers;
+  usage: UsageLedger;
   checkpoints: Checkpoints;
   artifacts: Artifacts;
   /** A folder as a root to stay in. */
   rootOf(folder: string): Root;
   executor: Executor;
+  sandbox: Sandbox;
   /** After a commit that may let something begin: a run, or an operation that waited for one. */
   changed(): void;
   /** The daemon's data folder: the folders of runs and sessions lie below it. */
@@ -55,9 +64,13 @@ export function createEngine(needs: Needs) {
   const store = createStore(db);
   // Each of the three sets another going, by a wake-up or a word; none is called before all are there.
   let supervisor: Supervisor | undefined;
+  const enclosing = createEnclosing(needs);
+  const billing = createBilling(needs);
   const runs = createRuns({
     ...needs,
     store,
+    enclosing,
+    billing,
     tell: (...told) => supervisor?.tell(...told),
   });
   const snapshots = createSnapshots({ ...needs, store, runs });
@@ -79,9 +92,14 @@ export function createEngine(needs: Needs) {
     ingest,
     snapshots,
     gathering,
+    enclosing,
+    billing,
     folderOf,
     sessionFolderOf,
-    sweep: async (run) => void (await endRun(tracesIn(folderOf(run), run), 0, clock)),
+    async sweep(run) {
+      const ending = await endRun(tracesIn(folderOf(run), run), 0, clock);
+      if (ending.left.length === 0) clearAway(folderOf(run));
+    },
   });
   const retention = createRetention({ ...needs, store });
 

@@ -29,7 +29,10 @@ import type { Checkpoints } from '../checkpoints/checkpoints.ts';
 import type { Projects } from '../projects/projects.ts';
 import type { Sessions } from '../sessions/sessions.ts';
 import type { Workspaces } from '../workspaces/workspaces.ts';
+import type { UsageLedger } from '../usage/usage.ts';
 import { noChanges } from './changes.ts';
+import type { Billing } from './billing.ts';
+import type { Enclosing } from './enclosing.ts';
 import { pathToEnd, runStates } from './state.ts';
 import type { RunFilter, RunRow, RunStore } from './store.ts';
 
@@ -48,6 +51,9 @@ interface Needs {
   inputs: Inputs;
   checkpoints: Checkpoints;
   artifacts: Pick<Artifacts, 'idsOf'>;
+  enclosing: Pick<Enclosing, 'assertPossible'>;
+  billing: Billing;
+  usage: UsageLedger;
   /** After a commit: a run may be started, one that works must be told something, or somebody waited for an end. */
   changed(): void;
   tell(run: string, request: string, answer: InputAnswer): void;
@@ -77,6 +83,9 @@ export function createRuns(needs: Needs) {
     inputs,
     checkpoints,
     artifacts,
+    enclosing,
+    billing,
+    usage: ledger,
     changed,
     tell,
   } = needs;
@@ -89,7 +98,8 @@ export function createRuns(needs: Needs) {
   };
 
   const toRun = (row: RunRow): Run => {
-    const { key: _k, text: _t, changes: _c, spool_offset: _s, runner: _r, cancel_requested_at: _q, ...run } = row;
+    const { key: _k, text: _t, changes: _c, spool_offset: _s, runner: _r, cancel_requested_at: _q, ...more } = row;
+    const { api_key_id: _a, ...run } = more;
     return { ...run, run_id: row.id, pending_input: row.status === 'awaiting_input' ? inputs.pending(row.id) : [] };
   };
 
@@ -137,6 +147,8 @@ export function createRuns(needs: Needs) {
     for (const step of path) move(entry, step, source, stop_reason);
     const usage = entry.fields.usage ?? row.usage;
     crashPoint(`run.${status}`, 'before_commit');
+    if (row.started_at !== null && registry.kind(row.harness) === 'acp' && !billing.isMetered(row))
+      ledger.report(tx, row, { usage, at: now(), model: entry.fields.model ?? row.model, failed: status === 'failed' });
     say(entry, `run.${status}`, source, { stop_reason, error, usage });
     Object.assign(entry.fields, { stop_reason, error, finished_at: now(), runner: null });
     close(tx, entry);
@@ -158,25 +170,6 @@ export function createRuns(needs: Needs) {
     return id;
   };
 
-  /** Contract section 7, "Sandbox": this machine has none yet, so whoever wants one is refused, never silently let out. */
-  const assertSandbox = (sandbox: Run['sandbox'], harness: string): void => {
-    if (sandbox === 'none') return;
-    if (sandbox === 'auto' && (registry.kind(harness) === 'shell' || config.sandbox.unavailable === 'allow')) return;
-    throw new Fault(
-      'sandbox_unavailable',
-      'There is no sandbox on this machine, and an agent does not run without one unasked.',
-      {
-        details: {
-          sandbox,
-          remedy:
-            sandbox === 'required'
-              ? 'A run that requires a sandbox cannot be had on this machine. With sandbox "none" it may do all that your account can.'
-              : 'Send sandbox "none" for this run, or set sandbox.unavailable = "allow", if it may do all that your account can.',
-        },
-      },
-    );
-  };
-
   return {
     find,
     toRun,
@@ -193,7 +186,7 @@ export function createRuns(needs: Needs) {
     },
 
     /** Accepts a run; the supervisor does the rest. */
-    create(tx: Tx, organization: string, body: RunCreate): RunAccepted {
+    create(tx: Tx, organization: string, body: RunCreate, api_key_id: string | null): RunAccepted {
       const targets = (['session_id', 'workspace_id', 'project_id'] as const).filter(
         (name) => body[name] !== undefined,
       );
@@ -207,14 +200,11 @@ export function createRuns(needs: Needs) {
       const project = projects.getActive(organization, existing?.project_id ?? body.project_id!);
       const harness = chooseHarness(body, session);
       const sandbox = body.sandbox ?? 'auto';
-      assertSandbox(sandbox, harness);
+      enclosing.assertPossible(sandbox, harness);
       assertGlobs(body.artifacts ?? []);
-      if (body.limits?.max_cost_micro_usd !== undefined && !registry.knowsCost(harness)) {
-        const message = `The harness "${harness}" does not report what it costs, so a cost limit cannot be kept.`;
-        throw new Fault('invalid_request', message, {
-          details: { errors: [{ path: '/limits/max_cost_micro_usd', message }] },
-        });
-      }
+      const model = body.model ?? session?.model ?? null;
+      const billing_mode = billing.modeOf(harness, model, body.billing_mode);
+      billing.assertKept(body.limits, harness, model, billing_mode);
       if (session?.status === 'archived')
         throw new Fault('invalid_state', 'This session is archived.', { details: { state: 'archived' } });
       if (body.on_busy === 'reject' && session && store.hasOpen('session_id', session.id))
@@ -223,7 +213,6 @@ export function createRuns(needs: Needs) {
         });
 
       const workspace = existing ?? workspaces.create(tx, project, {}).workspace;
-      const model = body.model ?? session?.model ?? null;
       const at = now();
       const id = clock.id();
       const { id: session_id } =
@@ -247,7 +236,7 @@ export function createRuns(needs: Needs) {
         harness,
         model,
         prompt: body.prompt,
-        billing_mode: body.billing_mode ?? 'managed',
+        billing_mode,
         limits: body.limits ?? {},
         permission_mode: body.permission_mode ?? 'ask',
         on_input: body.on_input ?? 'ask',
@@ -272,6 +261,7 @@ export function createRuns(needs: Needs) {
         spool_offset: 0,
         runner: null,
         cancel_requested_at: null,
+        api_key_id,
         created_at: at,
         updated_at: at,
       };

@@ -16,7 +16,9 @@ import type { HarnessLaunch } from '../harness/row.ts';
 import { protocolVersion, runFiles, type RunSpec } from '../runner/protocol.ts';
 import type { Sessions } from '../sessions/sessions.ts';
 import type { Workspaces } from '../workspaces/workspaces.ts';
+import type { Enclosing } from './enclosing.ts';
 import type { Gathering } from './gathering.ts';
+import type { Billing } from './billing.ts';
 import type { Ingest } from './ingest.ts';
 import type { Runs } from './runs.ts';
 import type { Snapshots } from './snapshots.ts';
@@ -36,7 +38,9 @@ interface Needs {
   executor: Executor;
   ingest: Ingest;
   snapshots: Snapshots;
+  billing: Billing;
   gathering: Gathering;
+  enclosing: Pick<Enclosing, 'of'>;
   folderOf(run: string): string;
   sessionFolderOf(session: string): string;
   /** Ends every process that a run left behind. */
@@ -54,7 +58,7 @@ const turnsOfTranscript = 20;
 export function createSupervisor(needs: Needs) {
   const { db, clock, log, config, store, runs, registry, workspaces, sessions, inputs, executor, ingest, snapshots } =
     needs;
-  const { folderOf, sessionFolderOf, sweep, gathering } = needs;
+  const { folderOf, sessionFolderOf, sweep, gathering, enclosing } = needs;
   const links = new Map<string, { link: Link; told: Set<string> }>();
   const endings = new Set<Promise<void>>();
   /** Waiting runs whose tree is being kept, and those for which that has been tried. */
@@ -78,7 +82,7 @@ export function createSupervisor(needs: Needs) {
     links.delete(id);
     const folder = folderOf(id);
     const removal = Promise.all(
-      [runFiles.spool, runFiles.socket, runFiles.identity, runFiles.harness, 'script'].map((name) =>
+      [runFiles.spool, runFiles.socket, runFiles.identity, runFiles.harness, runFiles.placed, 'script'].map((name) =>
         rm(join(folder, name), { force: true }),
       ),
     ).then(
@@ -192,6 +196,18 @@ export function createSupervisor(needs: Needs) {
     mkdirSync(session_folder, { recursive: true, mode: 0o700 });
     mkdirSync(join(folder, runFiles.artifacts), { recursive: true, mode: 0o700 });
     crashPoint('start', 'begin');
+    const enclosed = enclosing.of(queued);
+    if (enclosed === undefined) {
+      const message = 'This run needs a sandbox, and this machine has none any more.';
+      fail(queued, 'harness_failed', 'internal_error', message, { reason: 'sandbox_unavailable' });
+      return;
+    }
+    const gateway = needs.billing.gatewayOf(queued);
+    if (gateway === undefined) {
+      const message = 'This run is to be paid by a key of ours, and there is none for its provider any more.';
+      fail(queued, 'provider_error', 'provider_auth', message);
+      return;
+    }
     const waiting = executor.take();
     crashPoint('start', 'taken');
     const nonce = clock.random(16).toString('base64url');
@@ -205,7 +221,7 @@ export function createSupervisor(needs: Needs) {
       store.update(id, {
         runner: { ...waiting.identity, nonce },
         attempt: current.attempt + 1,
-        isolation: noIsolation,
+        isolation: enclosed?.isolation ?? noIsolation,
       });
       return store.find(id);
     });
@@ -214,7 +230,7 @@ export function createSupervisor(needs: Needs) {
       return;
     }
     crashPoint('start', 'committed');
-    waiting.begin(specOf(row, launch, nonce, folder, session_folder));
+    waiting.begin({ ...specOf(row, launch, nonce, folder, session_folder), sandbox: enclosed, gateway });
     crashPoint('start', 'begun');
     attach(row);
     crashPoint('start', 'attached');
@@ -226,7 +242,7 @@ export function createSupervisor(needs: Needs) {
     nonce: string,
     folder: string,
     session_folder: string,
-  ): RunSpec => {
+  ): Omit<RunSpec, 'sandbox' | 'gateway'> => {
     const { path, revision } = workspaces.find(row.workspace_id)!;
     const native = sessions.native(row.session_id);
     return {
@@ -248,7 +264,7 @@ export function createSupervisor(needs: Needs) {
           { role: 'user' as const, text: prompt },
           ...(text === null ? [] : [{ role: 'assistant' as const, text }]),
         ]),
-      env: registry.environment(row.harness),
+      env: registry.environment(row.harness, row.billing_mode === 'managed'),
       limits: {
         timeout_seconds: row.limits.timeout_seconds ?? config.runs.timeout_seconds,
         max_cost_micro_usd: row.limits.max_cost_micro_usd ?? null,
@@ -257,7 +273,6 @@ export function createSupervisor(needs: Needs) {
       permission_mode: row.permission_mode,
       on_input: row.on_input,
       input_timeout_seconds: row.input_timeout_seconds,
-      isolation: row.isolation ?? noIsolation,
       max_output_bytes: config.runs.max_output_bytes,
       grace_seconds: config.runs.grace_seconds,
     };

@@ -1,5 +1,6 @@
 import { connect, type Socket } from 'node:net';
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import type { Principal } from '../../src/access/access.ts';
 import { draftText } from '../../src/api/draft.ts';
 import { createTestClock, type TestClock } from '../kit/clock.ts';
 import { openApp, type TestApp, until } from '../kit/app.ts';
@@ -54,7 +55,7 @@ const append = (text: string) =>
     open.app.runs.say(entry, 'log', 'daemon', { level: 'info', stream: 'daemon', text });
     open.app.runs.close(tx, entry);
   });
-const principal = () => open.app.access.authenticate(`Bearer ${open.token}`, undefined);
+const principal = () => open.app.access.authenticate(`Bearer ${open.token}`, undefined) as Principal;
 const ids = (text: string) => [...text.matchAll(/^id: (\d+)$/gm)].map(([, id]) => Number(id));
 
 test('events come with id, type and the whole event on one line; new ones as they are stored', async () => {

@@ -31,7 +31,9 @@ test(
       const { id: project_id } = await client.insist('createProject', { body: { name: `worker ${name}` } });
       for (let n = 0; !over; n++) {
         const prompt = `echo ${name}.${n} >> ${tally}; for i in 1 2 3 4 5 6; do echo line $i; sleep 0.05; done`;
-        const { run_id } = await client.insist('createRun', { body: { project_id, harness: 'shell', prompt } });
+        const { run_id } = await client.insist('createRun', {
+          body: { project_id, harness: 'shell', sandbox: 'none', prompt },
+        });
         acknowledged.push(`${name}.${n} ${run_id}`);
         if (n % 2 === 0) {
           const events: Event[] = [];

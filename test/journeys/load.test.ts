@@ -33,7 +33,9 @@ test(
     const ids = await Promise.all(
       Array.from(
         { length: 50 },
-        async () => (await daemon.call('POST', '/v1/runs', { project_id, harness: 'shell', prompt })).run_id as string,
+        async () =>
+          (await daemon.call('POST', '/v1/runs', { project_id, harness: 'shell', sandbox: 'none', prompt }))
+            .run_id as string,
       ),
     );
     await until(

@@ -39,6 +39,7 @@ async function startFamily() {
   const { run_id, workspace_id } = await daemon.call('POST', '/v1/runs', {
     project_id,
     harness: 'shell',
+    sandbox: 'none',
     prompt: family,
   });
   await until('the script', async () => {

@@ -20,7 +20,7 @@ test(
     const { id: project_id } = await daemon.call('POST', '/v1/projects', { name: 'cuts' });
     const stop = `${home.folder}/stop`;
     const prompt = `while [ ! -e ${stop} ]; do echo tick; sleep 0.002; done`;
-    const { run_id } = await daemon.call('POST', '/v1/runs', { project_id, harness: 'shell', prompt });
+    const { run_id } = await daemon.call('POST', '/v1/runs', { project_id, harness: 'shell', sandbox: 'none', prompt });
 
     const seen: Event[] = [];
     let terminal = false;

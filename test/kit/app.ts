@@ -33,13 +33,25 @@ export interface Answer {
   body: any;
 }
 
-/** The real app behind a real listener on a folder of its own, with the runner from source. */
+/**
+ * The real app behind a real listener on a folder of its own, with the runner from source; on a machine without a sandbox,
+ * unless bubblewrap's place is given, and without keys of providers, unless `env` has some.
+ */
 export async function openApp({
   config = {},
   clock = systemClock,
   folder = mkdtempSync(join(tmpdir(), 'agentctl-test-')),
-}: { config?: object; clock?: Clock; folder?: string } = {}): Promise<TestApp> {
-  const env = { ...process.env, AGENTCTL_HOME: folder };
+  bubblewrap = () => null,
+  env: more = {},
+}: {
+  config?: object;
+  clock?: Clock;
+  folder?: string;
+  bubblewrap?: () => string | null;
+  env?: Record<string, string>;
+} = {}): Promise<TestApp> {
+  const { PATH, HOME } = process.env;
+  const env = { PATH, HOME, AGENTCTL_HOME: folder, ...more };
   const home = locate(env);
   const app = createApp({
     home,
@@ -47,6 +59,7 @@ export async function openApp({
     env,
     config: checkConfig({ runs: { warm_runners: 0, grace_seconds: 1 }, ...config }),
     log: silent,
+    bubblewrap,
     runner: [process.execPath, '--disable-warning=ExperimentalWarning', join(packageRoot, 'src/runner/main.ts')],
   });
   const server = await createServer(app);

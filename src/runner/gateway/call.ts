@@ -3,24 +3,18 @@ import type { ModelCall } from '../../api/usage.ts';
 import { type Clock, iso } from '../../base/clock.ts';
 import type { Loose } from '../../harness/loose.ts';
 import type { Priced, Prices, Tokens } from '../../providers/prices.ts';
-import type { ProviderAccess } from '../../providers/providers.ts';
+import type { ProviderAccess } from '../../providers/access.ts';
 import { type Asked, messageIn, type Target } from './dialect.ts';
+import type { ModelFailure } from '../verdict.ts';
 import type { Hold } from './purse.ts';
 import { Tally } from './tally.ts';
 import { headersBack, send } from './upstream.ts';
-
-/** How the provider took a call, for the verdict about the run. */
-export interface Failure {
-  /** Null when it could not be reached, or failed in the middle. */
-  http_status: number | null;
-  message: string;
-}
 
 /** A call that is through. */
 export interface Done {
   call: ModelCall;
   cost: bigint | null;
-  failure: Failure | null;
+  failure: ModelFailure | null;
   /** The harness hung up: what came of the call says nothing about the provider. */
   left: boolean;
 }
@@ -106,7 +100,7 @@ const parsed = (bytes: Buffer): unknown => {
 };
 
 /** Hands an error on, should it repeat the key without it. */
-async function passError(answer: IncomingMessage, { provider, response }: Needs): Promise<Failure> {
+async function passError(answer: IncomingMessage, { provider, response }: Needs): Promise<ModelFailure> {
   const bytes = await readAll(answer, longestError).catch(() => Buffer.alloc(0));
   const said = bytes.toString('utf8');
   const safe = provider.key === null ? said : said.replaceAll(provider.key, '[key]');
@@ -157,7 +151,7 @@ function guess({ prices, asked, request }: Needs, said: Priced | undefined, writ
 export async function carryOut(needs: Needs, refuse: (message: string) => void): Promise<Done> {
   const { clock, provider, prices, target, asked, response, signal, hold } = needs;
   const began = clock.monotonic();
-  const done = (how: Pick<ModelCall, 'status' | 'http_status'>, used: Priced, failure: Failure | null): Done => {
+  const done = (how: Pick<ModelCall, 'status' | 'http_status'>, used: Priced, failure: ModelFailure | null): Done => {
     hold.settle(used.cost ?? 0n);
     const isGuess = how.status === 'cut';
     return {

@@ -7,10 +7,11 @@ import type { Dialect, ModelCall } from '../../api/usage.ts';
 import type { Clock } from '../../base/clock.ts';
 import { type Loose, record } from '../../harness/loose.ts';
 import { Prices } from '../../providers/prices.ts';
-import { dialectsOf } from '../../providers/providers.ts';
+import { dialectsOf } from '../../providers/access.ts';
 import { socketAddress } from '../address.ts';
 import { type GatewaySpec, runFiles } from '../protocol.ts';
-import { carryOut, type Done, type Failure, mostAttempts } from './call.ts';
+import type { ModelFailure } from '../verdict.ts';
+import { carryOut, type Done, mostAttempts } from './call.ts';
 import { type Asked, askedOf, dialectNear, type Refusal, refusalOf, type Target, targetOf } from './dialect.ts';
 import { Purse } from './purse.ts';
 import { send } from './upstream.ts';
@@ -59,7 +60,7 @@ export class Gateway {
   #turns = 0;
   #url: string | null = null;
   #isShut = false;
-  #failure: Failure | null = null;
+  #failure: ModelFailure | null = null;
 
   private constructor(options: GatewayOptions, prices: Prices) {
     this.#options = options;
@@ -92,7 +93,7 @@ export class Gateway {
   }
 
   /** How the last of the agent's own calls failed; null when it was good, or there was none. */
-  get failure(): Failure | null {
+  get failure(): ModelFailure | null {
     return this.#failure;
   }
 

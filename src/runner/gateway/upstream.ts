@@ -1,15 +1,15 @@
 import { type ClientRequest, type IncomingMessage, request as plain } from 'node:http';
 import { request as secure } from 'node:https';
-import type { ProviderAccess } from '../../providers/providers.ts';
+import type { ProviderAccess } from '../../providers/access.ts';
 import type { Target } from './dialect.ts';
 
 /** Headers of a harness that a provider gets to see. */
 const passedOn = ['content-type', 'accept', 'anthropic-version', 'anthropic-beta', 'openai-beta', 'user-agent'];
 /** Headers of a provider that a harness gets to see, and beginnings of such. */
-const passedBack = [
-  ...['content-type', 'cache-control', 'retry-after', 'retry-after-ms', 'request-id', 'x-request-id', 'x-should-retry'],
-  ...['anthropic-ratelimit-', 'x-ratelimit-', 'openai-'],
-];
+const passedBack =
+  'content-type cache-control retry-after retry-after-ms request-id x-request-id x-should-retry anthropic-ratelimit- x-ratelimit- openai-'.split(
+    ' ',
+  );
 
 type Headers = IncomingMessage['headers'];
 

@@ -7,6 +7,7 @@ import { Fault } from '../../../src/api/error.ts';
 import { type Db, openDb } from '../../../src/base/db.ts';
 import { createIdempotency, fingerprint, type Idempotency } from '../../../src/base/idempotency.ts';
 import { packageRoot } from '../../../src/base/root.ts';
+import { openSecrets } from '../../../src/base/secrets.ts';
 import { createTestClock, type TestClock } from '../../kit/clock.ts';
 
 let folder: string;
@@ -18,7 +19,7 @@ beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'agentctl-db-'));
   db = openDb(join(folder, 'test.db'), join(packageRoot, 'src/schema'));
   clock = createTestClock();
-  records = createIdempotency({ db, clock });
+  records = createIdempotency({ db, clock, secrets: openSecrets({ path: join(folder, 'secrets.key'), clock }) });
 });
 afterEach(() => {
   db.close();
@@ -63,6 +64,19 @@ test('while the first request is being worked on the second is told to come agai
 test('an empty answer is replayed as one', () => {
   records.store('o', 'k', 'print', null, { status: 204, headers: {}, body: null });
   expect(records.find('o', 'k', 'print')).toEqual({ status: 204, headers: {}, body: null });
+});
+
+test('a secret is kept sealed, shown again for ten minutes and then forgotten', () => {
+  const secret = { name: 'key', value: 'agk_very-secret' };
+  records.store('o', 'k', 'print', '1', { ...answer, secret });
+  const stored = () => db.get<{ secret: string | null }>('SELECT secret FROM idempotency')!.secret;
+  expect(stored()).not.toContain('very-secret');
+  clock.advance(600_000 - 1);
+  expect(records.find('o', 'k', 'print')).toEqual({ ...answer, secret });
+  clock.advance(1);
+  expect(records.find('o', 'k', 'print')).toEqual(answer);
+  expect(records.expire()).toBe(0);
+  expect(stored()).toBeNull();
 });
 
 test('what is rolled back leaves no record', () => {

@@ -1,0 +1,168 @@
+import { execFile, execFileSync } from 'node:child_process';
+import { existsSync, mkdirSync, mkdtempSync, readlinkSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { platform } from 'node:process';
+import type { Isolation } from '../../api/runs.ts';
+import { findProgram } from '../../harness/program.ts';
+import type { HarnessRow } from '../../harness/row.ts';
+import type { SandboxSpec } from '../protocol.ts';
+import { bubblewrapArguments, type Mount } from './argv.ts';
+import { systemMounts } from './furnish.ts';
+import { guardOf } from './guard.ts';
+
+/** What sandbox a machine has. */
+export type SandboxState =
+  | { available: true; isolation: Isolation; program: string }
+  | { available: false; reason: string; remedy: string };
+
+/** Whether runs can be enclosed on this machine, found out by trying. */
+export interface Sandbox {
+  /** The state as it is known, tried now if it is not, for a kind of harness. */
+  state(kind: HarnessRow['kind'] | undefined): SandboxState;
+  /** Tries without keeping others waiting. */
+  warm(): Promise<void>;
+  /** What a runner must know to enclose a run; null where nothing can be enclosed. */
+  spec(kind: HarnessRow['kind']): SandboxSpec | null;
+}
+
+interface Needs {
+  /** The path of bubblewrap, or null when it is not there. */
+  find(): string | null;
+  /** Where the trial may make a folder of its own. */
+  folder: string;
+  /** Folders that no run may see: the daemon's own. */
+  hidden: string[];
+}
+
+const bubblewrapped: Isolation = { level: 'bubblewrap', filesystem_enforced: true, network_enforced: true };
+
+/** The distribution's own program first: another one is not in the rules that Ubuntu's AppArmor has for it. */
+export const findBubblewrap = (path: string): string | null =>
+  platform === 'linux' ? (findProgram('/usr/bin/bwrap', '') ?? findProgram('bwrap', path)) : null;
+
+const install = 'Install bubblewrap: apt install bubblewrap (or dnf, pacman, zypper).';
+
+/**
+ * Tries, inside, what must be possible and what must not, and names each that went wrong. Its arguments: a secret's path, a path
+ * outside, the outer namespace of the network.
+ */
+const trial = `
+cat "$1" >/dev/null 2>&1 && echo read-outside
+(: > "$2") 2>/dev/null
+(: > .git/hooks/pre-commit) 2>/dev/null && echo write-guarded
+[ "$(readlink /proc/self/ns/net)" = "$3" ] && echo network
+: > inside || echo write-inside
+echo tried
+`;
+
+interface Trial {
+  folder: string;
+  args: string[];
+}
+
+/** A folder with something to find, and the arguments of the trial in it. */
+function prepare(parent: string): Trial {
+  mkdirSync(parent, { recursive: true, mode: 0o700 });
+  const folder = mkdtempSync(join(parent, 'sandbox-'));
+  const workspace = join(folder, 'workspace');
+  mkdirSync(join(workspace, '.git', 'hooks'), { recursive: true });
+  mkdirSync(join(workspace, '.git', 'info', 'attributes'), { recursive: true });
+  const secret = join(folder, 'secret');
+  writeFileSync(secret, 'secret', { mode: 0o600 });
+  const mounts: Mount[] = [
+    ...systemMounts(),
+    { kind: 'write', path: workspace },
+    ...guardOf(workspace, ['.git/hooks']).mounts,
+  ];
+  const command = ['/bin/sh', '-c', trial, 'sh', secret, join(folder, 'outside'), readlinkSync('/proc/self/ns/net')];
+  return { folder, args: bubblewrapArguments({ mounts, cwd: workspace, command }) };
+}
+
+/** What a trial's output means. */
+function judge(program: string, { folder }: Trial, said: string, complaint: string): SandboxState {
+  const wrong = said.split('\n').filter((line) => line !== '' && line !== 'tried');
+  // Inside, a file may seem to be written outside: what counts is whether it is there.
+  if (existsSync(join(folder, 'outside'))) wrong.push('write-outside');
+  if (said.includes('tried\n') && wrong.length === 0 && existsSync(join(folder, 'workspace', 'inside')))
+    return { available: true, isolation: bubblewrapped, program };
+  if (/permission|not permitted|namespace|uid map/i.test(complaint)) {
+    return {
+      available: false,
+      reason: `bubblewrap is installed, but this machine does not let it make namespaces: ${complaint}`,
+      remedy:
+        'Allow it: on Ubuntu 24.04 and later load the AppArmor profile bwrap-userns-restrict (apt install apparmor-profiles), or set sysctl kernel.apparmor_restrict_unprivileged_userns=0; elsewhere sysctl kernel.unprivileged_userns_clone=1.',
+    };
+  }
+  const what = wrong.length > 0 ? `it does not hold: ${wrong.join(', ')}` : complaint || 'it could not be tried';
+  return { available: false, reason: `bubblewrap does not work here: ${what}.`, remedy: install };
+}
+
+const missing: SandboxState =
+  platform === 'linux'
+    ? { available: false, reason: 'bubblewrap is not installed.', remedy: install }
+    : {
+        available: false,
+        reason: 'Sandboxes are made with bubblewrap, which is for Linux.',
+        remedy: 'Run the daemon on Linux, or without a sandbox.',
+      };
+
+const notYet: SandboxState = {
+  available: false,
+  reason: 'Agents are not put into one yet.',
+  remedy: 'Run it without a sandbox.',
+};
+
+const environment = { PATH: '/usr/bin:/bin' };
+const patience = 10_000;
+
+/** The sandbox of this machine. A failed trial is made again when it is asked for; a good one holds as long as the daemon. */
+export function createSandbox({ find, folder, hidden }: Needs): Sandbox {
+  let known: SandboxState | undefined;
+
+  const settle = (program: string, tried: Trial, said: string, complaint: string): SandboxState => {
+    known = judge(program, tried, said, complaint.trim().split('\n').at(-1) ?? '');
+    rmSync(tried.folder, { recursive: true, force: true });
+    return known;
+  };
+
+  const state = (): SandboxState => {
+    if (known?.available) return known;
+    const program = find();
+    if (program === null) return missing;
+    const tried = prepare(folder);
+    try {
+      const said = execFileSync(program, tried.args, {
+        env: environment,
+        encoding: 'utf8',
+        timeout: patience,
+        stdio: ['ignore', 'pipe', 'pipe'],
+      });
+      return settle(program, tried, said, '');
+    } catch (error) {
+      const { stdout, stderr, message } = error as Error & { stdout?: string; stderr?: string };
+      return settle(program, tried, stdout ?? '', stderr || message);
+    }
+  };
+
+  return {
+    state: (kind) => (kind === 'shell' ? state() : notYet),
+
+    warm() {
+      const program = find();
+      if (known || program === null) return Promise.resolve();
+      const tried = prepare(folder);
+      return new Promise((resolve) => {
+        const options = { env: environment, timeout: patience };
+        execFile(program, tried.args, options, (error, said, complaint) => {
+          settle(program, tried, said, complaint || (error?.message ?? ''));
+          resolve();
+        });
+      });
+    },
+
+    spec(kind) {
+      const found = kind === 'shell' ? state() : notYet;
+      return found.available ? { isolation: found.isolation, program: found.program, hidden } : null;
+    },
+  };
+}
