@@ -1,9 +1,10 @@
 import type { Event } from '../src/api/client.ts';
 import { Fault } from '../src/api/error.ts';
+import type { EventData } from '../src/api/events.ts';
 import type { InputRequest } from '../src/api/inputs.ts';
 import { type Ending, followRun, type Following } from './follow.ts';
 import { clean, cleanLine, lines } from './text.ts';
-import { duration, money, plural, runLook } from './words.ts';
+import { duration, leftLine, money, plural, runLook } from './words.ts';
 
 /** What is wanted of a run that is followed without the live view. */
 export interface LineOptions extends Following {
@@ -29,16 +30,20 @@ export async function followInLines(options: LineOptions): Promise<{ ending: End
   const toStderr = stderr.isTTY ? errors : { push: (text: string) => stderr.write(text), end: () => {} };
   const asked = new AbortController();
   let open: string | null = null;
+  const left: EventData['artifact.created'][] = [];
 
   const result = await followRun(options, (event, { stop }) => {
     if (json) out.print(JSON.stringify(event));
     else if (shell && event.type === 'tool.output') {
       (event.data.stream === 'stderr' ? toStderr : toStdout).push(event.data.text);
-      if (event.data.truncated) out.note('There is more output than events may hold; the rest is not shown.');
+      if (event.data.truncated)
+        out.note('There is more output than events may hold; the rest is not shown. An artifact will have all of it.');
     } else if (!(shell && (event.type === 'tool.started' || event.type === 'tool.completed'))) {
       const line = lineOf(event);
       if (line) out.note(out.paint(line.style, line.text));
     }
+    // Its own are there for every run; whoever wants to see them, too, asks for more words.
+    if (event.type === 'artifact.created' && (context.flags.debug || isAsked(event.data))) left.push(event.data);
     if (event.type === 'input.resolved' && event.data.request_id === open) open = null;
     if (event.type !== 'input.requested') return;
     open = event.data.id;
@@ -53,7 +58,8 @@ export async function followInLines(options: LineOptions): Promise<{ ending: End
   const { ending } = result;
   if (json || ending.kind !== 'ended') return result;
   if (!shell) {
-    const { text } = await client.call('getRunResult', { path: { run_id: runId } });
+    const { text: said, structured_output } = await client.call('getRunResult', { path: { run_id: runId } });
+    const text = (structured_output ?? null) === null ? said : JSON.stringify(structured_output, null, 2);
     if (text) print(stdout.isTTY && !options.result ? `${clean(text)}\n` : text.endsWith('\n') ? text : `${text}\n`);
   }
   if (!shell || ending.status !== 'completed')
@@ -62,8 +68,13 @@ export async function followInLines(options: LineOptions): Promise<{ ending: End
         .map((line) => out.paint(line.style, line.text))
         .join('\n'),
     );
+  const artifacts = leftLine(left, runId);
+  if (artifacts) out.note(out.paint('dim', artifacts));
   return result;
 }
+
+/** Whether an artifact is one that a person may look for: not the daemon's own two. */
+export const isAsked = ({ kind }: EventData['artifact.created']): boolean => kind === 'file' || kind === 'output';
 
 type Style = 'dim' | 'yellow' | 'red' | 'green' | 'gray' | 'cyan';
 interface Line {

@@ -34,6 +34,9 @@ export const pairs = (text: string, before: Record<string, string> = {}): Record
   return { ...before, [text.slice(0, at)]: text.slice(at + 1) };
 };
 
+/** One more of an option that may be repeated. */
+export const several = (text: string, before: string[] = []): string[] => [...before, text];
+
 /** `-o table|wide|json|yaml|name` and `--limit`, for commands that list. */
 export const listing = (command: Command): Command =>
   shown(command).option('--limit <n>', 'how many, at most', whole, 50);

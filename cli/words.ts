@@ -1,4 +1,5 @@
 import type { RunStatus } from '../src/api/runs.ts';
+import { cleanLine } from './text.ts';
 
 /** A colour of the terminal's own palette, as util.styleText and Ink name it. */
 export type Colour = 'green' | 'red' | 'yellow' | 'cyan' | 'blue' | 'magenta' | 'gray';
@@ -101,4 +102,13 @@ export function size(bytes: number): string {
     unit += 1;
   }
   return `${unit === 0 || amount >= 100 ? Math.round(amount) : amount.toFixed(1)} ${units[unit]}`;
+}
+
+/** What a person has asked a run to leave, in a line; undefined when there is nothing. */
+export function leftLine(all: { path: string; size_bytes: number }[], runId: string): string | undefined {
+  if (all.length === 0) return undefined;
+  const most = 5;
+  const shown = all.slice(0, most).map(({ path, size_bytes }) => `${cleanLine(path)} (${size(size_bytes)})`);
+  const more = all.length > most ? ` and ${all.length - most} more` : '';
+  return `${plural(all.length, 'artifact')}: ${shown.join(', ')}${more} · agentctl artifacts get NAME -r ${shortId(runId)}`;
 }

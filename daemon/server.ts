@@ -18,6 +18,7 @@ import { operationRoutes } from './routes/operations.ts';
 import { projectRoutes } from './routes/projects.ts';
 import { runRoutes } from './routes/runs.ts';
 import { serverRoutes } from './routes/server.ts';
+import { storageRoutes } from './routes/storage.ts';
 import { sessionRoutes } from './routes/sessions.ts';
 import { workspaceRoutes } from './routes/workspaces.ts';
 
@@ -106,6 +107,7 @@ export async function createServer(app: App, loggerInstance?: FastifyBaseLogger)
     ...workspaceRoutes(app),
     ...fileRoutes(app),
     ...checkpointRoutes(app),
+    ...storageRoutes(app),
     ...agentRoutes(app),
     ...artifactRoutes(app),
     ...sessionRoutes(app),

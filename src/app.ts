@@ -27,6 +27,7 @@ import { createLocalExecutor } from './runner/local.ts';
 import { createSandbox, findBubblewrap } from './runner/sandbox/sandbox.ts';
 import { createEngine, type Engine } from './runs/engine.ts';
 import { createSessions } from './sessions/sessions.ts';
+import { createStorage } from './storage/storage.ts';
 import { createWorkspaces } from './workspaces/workspaces.ts';
 
 interface Needs {
@@ -85,6 +86,7 @@ export function createApp({ home, config, clock, log, env, runner, bubblewrap }:
     folder: home.data,
     forbidden: [home.data, home.state],
     exclude: config.checkpoints.exclude,
+    roots: config.workspace_roots,
     trees: {
       assertUsable: (organization, checkpoint) => checkpoints.assertUsable(organization, checkpoint),
       fork: (organization, checkpoint, into) => checkpoints.fork(organization, checkpoint, into),
@@ -117,6 +119,7 @@ export function createApp({ home, config, clock, log, env, runner, bubblewrap }:
     operations,
     places,
     folder: home.data,
+    isRunOpen: (run) => engine?.runs.isOpen(run) ?? true,
   });
   const urls = createPrivateUrls({ secret: access.cursorSecret, clock });
   const files = createFiles({
@@ -154,6 +157,7 @@ export function createApp({ home, config, clock, log, env, runner, bubblewrap }:
     registry,
     providers,
     usage,
+    agents,
     projects,
     workspaces,
     sessions,
@@ -166,8 +170,15 @@ export function createApp({ home, config, clock, log, env, runner, bubblewrap }:
     changed,
     folder: home.data,
   });
-  const { runs, supervisor } = engine;
-  const loops = [...engine.loops, operations.loop, files.loop, workspaces.loop];
+  const { runs, conversations, supervisor } = engine;
+  const storage = createStorage({
+    clock,
+    data: home.data,
+    state: home.state,
+    project: projects.find,
+    workspace: workspaces.find,
+  });
+  const loops = [...engine.loops, operations.loop, files.loop, workspaces.loop, checkpoints.loop];
 
   return {
     db,
@@ -189,6 +200,8 @@ export function createApp({ home, config, clock, log, env, runner, bubblewrap }:
     sessions,
     inputs,
     runs,
+    conversations,
+    storage,
     supervisor,
 
     /** Lets the loops begin: what an earlier daemon left is taken up again. */
@@ -207,6 +220,7 @@ export function createApp({ home, config, clock, log, env, runner, bubblewrap }:
     /** Ends the loops and lets go of the runners, which go on; closes the database. */
     async close(): Promise<void> {
       supervisor.close();
+      workspaces.close();
       await Promise.all(loops.map((loop) => loop.stop()));
       for (const work of [operations, engine]) await work.settle();
       await checkpoints.close();

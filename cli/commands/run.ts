@@ -25,6 +25,8 @@ export interface RunOptions {
   permission?: 'ask' | 'accept-edits' | 'full';
   onInput?: Body['on_input'];
   sandbox?: Body['sandbox'];
+  artifact?: string[];
+  outputSchema?: string;
   output?: string;
   idempotencyKey?: string;
   label?: Record<string, string>;
@@ -53,6 +55,8 @@ export async function runCommand(context: Context, options: RunOptions, given?: 
       : {}),
     ...(options.onInput ? { on_input: options.onInput } : {}),
     ...(options.sandbox ? { sandbox: options.sandbox } : {}),
+    ...(options.artifact ? { artifacts: options.artifact } : {}),
+    ...(options.outputSchema ? { output_schema: schemaIn(options.outputSchema) } : {}),
     ...(options.label ? { metadata: options.label } : {}),
   };
   return startAndFollow(context, client, body, options);
@@ -73,6 +77,8 @@ export async function retry(context: Context, options: { detach?: boolean }, tex
     on_input,
     input_timeout_seconds,
     sandbox,
+    artifacts,
+    output_schema,
     metadata,
   } = run;
   const body: Body = {
@@ -86,9 +92,19 @@ export async function retry(context: Context, options: { detach?: boolean }, tex
     on_input,
     input_timeout_seconds,
     sandbox,
+    artifacts,
+    ...(output_schema ? { output_schema } : {}),
     metadata,
   };
   return startAndFollow(context, client, body, options);
+}
+
+function schemaIn(file: string): Record<string, unknown> {
+  try {
+    return JSON.parse(readFileSync(file, 'utf8')) as Record<string, unknown>;
+  } catch (error) {
+    throw new Stop(exit.usage, `The schema cannot be read: ${(error as Error).message}`);
+  }
 }
 
 async function startAndFollow(context: Context, client: Client, body: Body, options: RunOptions): Promise<number> {
@@ -225,10 +241,10 @@ async function say({ out }: Context, client: Client, { workspaceId }: Place): Pr
 
 const preferred = ['claude', 'codex', 'gemini', 'opencode', 'builtin'];
 
-/** The best agent that is installed, said on standard error. Never `shell`: a prompt is no script. */
+/** The best agent that is installed, said on standard error. Never `shell` or `scripted`: a prompt is no script. */
 async function bestHarness({ out }: Context, client: Client): Promise<string> {
   const { data } = await client.call('listHarnesses', { query: { limit: 200 } });
-  const agents = data.filter(({ id }) => id !== 'shell');
+  const agents = data.filter(({ id }) => id !== 'shell' && id !== 'scripted');
   const usable = agents.filter(({ status }) => status === 'available');
   const rank = (id: string) => (preferred.includes(id) ? preferred.indexOf(id) : preferred.length);
   const [best] = usable.sort((a, b) => rank(a.id) - rank(b.id));

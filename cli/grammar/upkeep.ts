@@ -18,11 +18,14 @@ export function upkeepCommands(program: Command, does: Does): void {
     .action(does(raw, 'api'));
   program.command('openapi').description('print the OpenAPI document').action(does(raw, 'openapi'));
   program
-    .command('auth')
-    .description('credentials')
-    .command('token')
-    .description('print the token of the local session')
-    .action(does(raw, 'token'));
+    .command('df')
+    .description('where the room on the disk goes')
+    .action(does(() => import('../commands/storage.ts'), 'df'));
+  program
+    .command('gc')
+    .description('remove expired checkpoints, and what no checkpoint needs any more; the daemon does so once a day')
+    .option('--dry-run', 'only say what would be removed')
+    .action(does(() => import('../commands/storage.ts'), 'gc'));
   program
     .command('config')
     .description('settings')

@@ -1,5 +1,5 @@
 import { type Command, Option } from 'commander';
-import { type Does, listing, money, pairs, seconds, shown, whole } from '../options.ts';
+import { type Does, listing, money, pairs, seconds, several, shown, whole } from '../options.ts';
 
 /** Runs: to start, watch, list and end them. */
 export function workCommands(program: Command, does: Does): void {
@@ -25,6 +25,8 @@ export function workCommands(program: Command, does: Does): void {
     )
     .addOption(new Option('--on-input <what>', 'when the agent asks something').choices(['ask', 'reject', 'fail']))
     .addOption(new Option('--sandbox <mode>', 'whether to run in a sandbox').choices(['auto', 'none', 'required']))
+    .option('--artifact <glob>', 'keep these files when the run has ended; may be repeated', several)
+    .option('--output-schema <file>', 'a JSON Schema that the answer must fit; the result is then that JSON')
     .option('-o, --output <file>', 'write the result to a file')
     .option('--idempotency-key <key>', 'the same key starts the same run once')
     .option('--label <name=value>', 'metadata, may be repeated', pairs)
@@ -77,4 +79,21 @@ export function workCommands(program: Command, does: Does): void {
     .argument('<run>')
     .option('--after <sequence>', 'only what came after this event', whole)
     .action(does(runs, 'events'));
+  const artifacts = () => import('../commands/artifacts.ts');
+  listing(runsGroup.command('artifacts'))
+    .description('what a run has left')
+    .argument('<run>')
+    .action(does(artifacts, 'ls'));
+  const left = program.command('artifacts').description('what runs have left: files, diffs, transcripts, long output');
+  listing(left.command('ls'))
+    .description('list what a run has left')
+    .argument('[run]', 'the latest one when it is left out')
+    .action(does(artifacts, 'ls'));
+  left
+    .command('get')
+    .description('write one into a file of its name')
+    .argument('<artifact>', 'its path or name, or its id')
+    .option('-r, --run <run>', 'not of the latest run')
+    .option('-o, --output <file>', 'into this file; - prints it')
+    .action(does(artifacts, 'get', { output: undefined }));
 }

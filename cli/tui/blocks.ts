@@ -1,5 +1,5 @@
 import { clean, cleanLine } from '../text.ts';
-import { count, duration, money, plural, runLook, shortId } from '../words.ts';
+import { count, duration, leftLine, money, plural, runLook, shortId } from '../words.ts';
 import { markdown } from './markdown.ts';
 import { cutRow, indented, type Row, type Span, spread, wrap, wrapSpans } from './rows.ts';
 import type { Block, Summary } from './state.ts';
@@ -167,7 +167,7 @@ const remedies: Record<string, string> = {
   harness_stalled: 'agentctl retry',
 };
 
-function summaryRows({ runId, harness, status, ended, changes, files }: Summary, width: number): Row[] {
+function summaryRows({ runId, harness, status, ended, changes, files, artifacts }: Summary, width: number): Row[] {
   const { symbol, word, colour } = runLook[status];
   const { usage, error, stop_reason } = ended;
   const figures = [
@@ -200,6 +200,8 @@ function summaryRows({ runId, harness, status, ended, changes, files }: Summary,
     }
     if (changed.length > 15) rows.push([{ text: `    … ${changed.length - 15} more`, dim: true }]);
   }
+  const left = leftLine(artifacts, runId);
+  if (left) rows.push(...indented(wrap(left, width - 2), { text: '  ' }));
   const hint = `  agentctl logs ${runId}`;
   rows.push([{ text: hint.length > width ? `  agentctl logs ${shortId(runId)}` : hint, dim: true }]);
   return rows.map((row) => cutRow(row, width));

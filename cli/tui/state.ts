@@ -41,7 +41,11 @@ export interface Summary {
   ended: EventData['run.failed'];
   changes: RunResult['changes'] | null;
   files: Files;
+  artifacts: Left[];
 }
+
+/** A file that the run was asked to leave. */
+type Left = Pick<EventData['artifact.created'], 'path' | 'size_bytes'>;
 
 /** Files changed so far, by path. */
 export type Files = Record<string, 'added' | 'modified' | 'deleted'>;
@@ -59,6 +63,7 @@ export interface View {
   tools: Tool[];
   plan: EventData['plan.updated']['items'];
   files: Files;
+  artifacts: Left[];
   usage: Usage | null;
   percent: { cost: number | null; time: number | null };
   pending: InputRequest[];
@@ -98,6 +103,7 @@ export function begin({ runId, harness, model, prompt, limits }: Start): View {
     tools: [],
     plan: [],
     files: {},
+    artifacts: [],
     usage: null,
     percent: { cost: null, time: null },
     pending: [],
@@ -200,7 +206,12 @@ export function reduce(before: View, event: Event): View {
       const rest = { ...view, pending: view.pending.filter(({ id }) => id !== data.request_id) };
       return request ? add(rest, key, { kind: 'answered', request, status: data.status, by: data.answered_by }) : rest;
     }
-    case 'artifact.created':
+    case 'artifact.created': {
+      const { kind, path, size_bytes } = data;
+      // The daemon's own are there for every run.
+      if (kind === 'diff' || kind === 'transcript') return view;
+      return { ...view, artifacts: [...view.artifacts, { path, size_bytes }] };
+    }
     case 'checkpoint.created':
       return view;
     case 'retry.scheduled': {
@@ -303,6 +314,7 @@ export function summarised(view: View, changes: RunResult['changes'] | null): Vi
     ended: data,
     changes,
     files: view.files,
+    artifacts: view.artifacts,
   };
   return add(view, 'summary', { kind: 'summary', view: summary });
 }

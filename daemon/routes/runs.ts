@@ -2,7 +2,7 @@ import { Fault } from '../../src/api/error.ts';
 import { inputStatuses } from '../../src/api/inputs.ts';
 import { runStatuses } from '../../src/api/runs.ts';
 import type { App } from '../../src/app.ts';
-import type { Handlers } from '../bind.ts';
+import type { Context, Handlers } from '../bind.ts';
 import { readList, readRange } from '../filters.ts';
 
 type Routes =
@@ -15,6 +15,17 @@ type Routes =
   | 'getRunDiff'
   | 'listRunEvents'
   | 'listInputRequests';
+
+/** Throws `unavailable` when no run is taken any more. */
+export function assertTaking(supervisor: App['supervisor']): void {
+  if (supervisor.draining())
+    throw new Fault('unavailable', 'The daemon is shutting down and takes no new runs.', {
+      headers: { 'retry-after': '10' },
+    });
+}
+
+/** The API key with which a caller came; null for one without. */
+export const apiKeyOf = ({ type, id }: Context['principal']): string | null => (type === 'api_key' ? id : null);
 
 export const runRoutes = ({ runs, events, inputs, idempotency, supervisor }: App): Pick<Handlers, Routes> => ({
   listRuns({ query }, { principal, paging }) {
@@ -34,11 +45,8 @@ export const runRoutes = ({ runs, events, inputs, idempotency, supervisor }: App
   },
 
   createRun({ body }, { principal, tx }) {
-    if (supervisor.draining())
-      throw new Fault('unavailable', 'The daemon is shutting down and takes no new runs.', {
-        headers: { 'retry-after': '10' },
-      });
-    return runs.create(tx, principal.organization_id, body, principal.type === 'api_key' ? principal.id : null);
+    assertTaking(supervisor);
+    return runs.create(tx, principal.organization_id, body, apiKeyOf(principal));
   },
   getRun: ({ path }, { principal }) => runs.get(principal.organization_id, path.run_id),
   cancelRun: ({ path }, { principal, tx }) => runs.cancel(tx, principal.organization_id, path.run_id),

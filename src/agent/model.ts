@@ -77,7 +77,13 @@ export async function openModel({ provider, model }: Choice, env: Variables): Pr
       const { createOpenAICompatible } = await import('@ai-sdk/openai-compatible');
       // The user's own address is whole already; the gateway's is not.
       const baseURL = gateway ? ending(gateway, 'v1') : (address ?? '');
-      return createOpenAICompatible({ name: 'openai_compatible', apiKey, baseURL, includeUsage: true })(model);
+      return createOpenAICompatible({
+        name: 'openai_compatible',
+        apiKey,
+        baseURL,
+        includeUsage: true,
+        supportsStructuredOutputs: true,
+      })(model);
     }
   }
 }

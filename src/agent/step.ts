@@ -93,7 +93,7 @@ export async function askModel(asked: Asked): Promise<Answer> {
       abortSignal: signal,
       providerOptions: {
         // Nothing of the conversation is kept by the provider; it is all sent each time.
-        openai: { store: false },
+        openai: { store: false, strictJsonSchema: false },
         ...(provider === 'google' && thinking.test(name)
           ? { google: { thinkingConfig: { includeThoughts: true } } }
           : {}),

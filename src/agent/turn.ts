@@ -1,9 +1,11 @@
 import type { LanguageModel, ModelMessage } from 'ai';
 import type { Clock } from '../base/clock.ts';
+import { jsonIn } from '../base/json-in.ts';
 import { estimate, latterHalf, summarised, summaryPrompt, withoutOldAnswers } from './compaction.ts';
 import type { Conversation } from './conversation.ts';
 import { type ModelFailure, rpcFailure } from './failure.ts';
 import type { Choice } from './model.ts';
+import { RpcError } from './peer.ts';
 import { type Answer, askModel, type Call, type Tokens } from './step.ts';
 import { type Bench, bounded, type Done, type Tool, ToolError } from './tools/tool.ts';
 
@@ -97,7 +99,8 @@ export class Turn {
       }
       if (bench.signal.aborted) return 'cancelled';
       if (answer.calls.length === 0) {
-        if (schema && !isJson(answer.text)) return (await this.#form(schema)) ? 'end_turn' : 'cancelled';
+        if (schema && 'type' in schema && schema.type === 'object' && !jsonIn(answer.text))
+          return (await this.#form(schema)) ? 'end_turn' : 'cancelled';
         return answer.cut ? 'max_tokens' : 'end_turn';
       }
       if (answer.context > room) await this.#shorten(true);
@@ -105,12 +108,18 @@ export class Turn {
     return 'max_turn_requests';
   }
 
-  /** Asks once more, for the answer in its form. False when the turn was cancelled. */
+  /**
+   * Asks once more, for the answer in its form, which the provider sees to. False when the turn was cancelled. A provider that
+   * does not take the form is no failure: the client looks at the answer anyway.
+   */
   async #form(schema: object): Promise<boolean> {
     const { conversation, choice } = this.#needs;
     const provider = choice.provider.id;
     conversation.add(provider, { role: 'user', content: 'Now give the final answer as JSON of the form asked for.' });
-    const answer = await this.#ask(conversation.messages(provider), { schema, tools: [] });
+    const answer = await this.#ask(conversation.messages(provider), { schema, tools: [] }).catch((error: unknown) => {
+      if (error instanceof RpcError && (error.data as { status?: number }).status === 400) return undefined;
+      throw error;
+    });
     if (answer?.message) conversation.add(provider, answer.message);
     return answer !== null;
   }
@@ -235,12 +244,3 @@ export class Turn {
     }
   }
 }
-
-const isJson = (text: string): boolean => {
-  try {
-    JSON.parse(text);
-    return true;
-  } catch {
-    return false;
-  }
-};

@@ -9,6 +9,7 @@ import { sessionRows } from './rows/sessions.ts';
 import { runRows } from './rows/runs.ts';
 import { artifactRows } from './rows/artifacts.ts';
 import { serverRows } from './rows/server.ts';
+import { storageRows } from './rows/storage.ts';
 
 /** Every operation of /v1 that exists, in the order of the specification, section 4. */
 export const api = {
@@ -22,6 +23,7 @@ export const api = {
   ...accessRows,
   ...artifactRows,
   ...serverRows,
+  ...storageRows,
 } as const satisfies Record<string, Endpoint>;
 
 export type Api = typeof api;

@@ -76,10 +76,18 @@ export type PermissionMode = Static<typeof PermissionMode>;
 export const OnInput = Type.Enum(['ask', 'reject', 'fail']);
 export type OnInput = Static<typeof OnInput>;
 
+/** What becomes of a run whose session is at work. */
+export const OnBusy = Type.Enum(['queue', 'reject', 'interrupt'], {
+  description:
+    'While a run of the session has not ended: wait in order (the default), answer 409 session_busy, or stop the run that has begun.',
+});
+
 export const RunCreate = input('RunCreate', {
   session_id: Type.Optional(Uuid),
   workspace_id: Type.Optional(Uuid),
   project_id: Type.Optional(Uuid),
+  agent_id: Type.Optional(Uuid),
+  agent_revision: Type.Optional(Type.Integer({ minimum: 1, description: 'The newest when absent.' })),
   harness: Type.Optional(Type.String({ minLength: 1, maxLength: 64 })),
   model: Type.Optional(Type.String({ minLength: 1, maxLength: 200 })),
   prompt: Type.String({ minLength: 1, maxLength: 1_048_576 }),
@@ -98,6 +106,12 @@ export const RunCreate = input('RunCreate', {
       { additionalProperties: false, description: 'Whether the tree is kept before the run and after it.' },
     ),
   ),
+  output_schema: Type.Optional(
+    Type.Record(Type.String(), Type.Unknown(), {
+      description:
+        'A JSON Schema (2020-12, or draft-07 where $schema says so) that the final answer must fit; at most 64 KiB and 32 levels.',
+    }),
+  ),
   artifacts: Type.Optional(
     Type.Array(Type.String({ minLength: 1, maxLength: 1024 }), {
       maxItems: 32,
@@ -105,7 +119,7 @@ export const RunCreate = input('RunCreate', {
         'Globs, from the workspace’s root, of files to keep when the run has ended: `*`, `?`, `**`, `[a-z]`, `{one,two}`. `*` and `**` stand for no names with a dot at their beginning.',
     }),
   ),
-  on_busy: Type.Optional(Type.Enum(['queue', 'reject'])),
+  on_busy: Type.Optional(OnBusy),
   metadata: Type.Optional(Metadata),
 });
 export type RunCreate = Static<typeof RunCreate>;
@@ -144,6 +158,7 @@ export const Run = named(
     input_timeout_seconds: Type.Integer(),
     sandbox: Type.Enum(['auto', 'none', 'required']),
     checkpoint: Type.Object({ before: Type.Boolean(), after: Type.Boolean() }, { additionalProperties: false }),
+    output_schema: nullable(Type.Record(Type.String(), Type.Unknown())),
     artifacts: Type.Array(Type.String()),
     metadata: Metadata,
     status: Type.Enum([...runStatuses]),

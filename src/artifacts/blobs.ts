@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto';
-import { linkSync, mkdirSync, readdirSync, rmSync } from 'node:fs';
+import { linkSync, mkdirSync, read, readdirSync, rmSync } from 'node:fs';
 import { open, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { crashPoint } from '../base/crash.ts';
 
 /** Bytes that are kept, as an artifact names them. */
@@ -23,6 +24,20 @@ export interface Moving {
   release(sha256: string): void;
   /** Removes what no row names. */
   end(): Promise<void>;
+}
+
+const readInto = promisify(read);
+const pieceBytes = 262_144;
+
+/** An open file in pieces, each of which is good until the next is asked for: they are one buffer. */
+export async function* piecesOf(fd: number): AsyncGenerator<Uint8Array> {
+  const buffer = Buffer.allocUnsafeSlow(pieceBytes);
+  for (let at = 0; ;) {
+    const { bytesRead } = await readInto(fd, buffer, 0, pieceBytes, at);
+    if (bytesRead === 0) return;
+    yield buffer.subarray(0, bytesRead);
+    at += bytesRead;
+  }
 }
 
 /** Forces the names in a folder to the disk. */

@@ -17,8 +17,10 @@ import type { Db, Tx } from '../base/db.ts';
 import type { Logger } from '../base/log.ts';
 import { type Paging, toPage } from '../base/page.ts';
 import { type Operations, toResourceError } from '../operations/operations.ts';
+import { createCollecting } from './collecting.ts';
 import { changesBetween, comparison, maxNamed, patchBetween } from './comparing.ts';
 import type { Trees } from '../trees/trees.ts';
+import { createExpiring } from './expiring.ts';
 import { createKeeping, type Kept } from './keeping.ts';
 import { faultOf } from './refusal.ts';
 import { createRestoring, type Places } from './restoring.ts';
@@ -33,12 +35,14 @@ interface Needs {
   places: Places;
   /** The daemon's data folder: trees are kept below it. */
   folder: string;
+  /** Whether a run has not ended. */
+  isRunOpen(run: string): boolean;
 }
 
 const day = 86_400_000;
 
 /** Checkpoints of workspaces: whole trees that were read back, and workspaces made again what they were. */
-export function createCheckpoints({ db, clock, log, config, operations, places, folder }: Needs) {
+export function createCheckpoints({ db, clock, log, config, operations, places, folder, isRunOpen }: Needs) {
   const store = createStore(db);
   const keeping = createKeeping({ folder, config });
 
@@ -138,6 +142,8 @@ export function createCheckpoints({ db, clock, log, config, operations, places, 
     }
   };
 
+  const expiring = createExpiring({ db, clock, log, operations, places, store, keeping, isRunOpen });
+  const collecting = createCollecting({ db, clock, log, operations, places, store, keeping, expiring });
   const restoring = createRestoring({ db, clock, log, operations, places, store, keeping, add });
 
   operations.handle('checkpoint.create', async ({ checkpoint_id }: { checkpoint_id: string }) => {
@@ -159,7 +165,15 @@ export function createCheckpoints({ db, clock, log, config, operations, places, 
     }
   });
 
-  operations.handle('checkpoint.delete', ({ checkpoint_id }: { checkpoint_id: string }) => {
+  operations.handle('checkpoint.delete', async ({ checkpoint_id }: { checkpoint_id: string }) => {
+    const row = store.find(checkpoint_id);
+    // A damaged one has no difference to store.
+    if (row)
+      await expiring
+        .remember(row)
+        .catch((error: unknown) =>
+          log.warn({ checkpoint: row.id, err: error }, 'What a run changed could not be stored.'),
+        );
     db.write(() => store.remove(checkpoint_id));
     return { done: { checkpoint_id } };
   });
@@ -225,8 +239,12 @@ export function createCheckpoints({ db, clock, log, config, operations, places, 
       return changesBetween(keeping.treesOf(workspace.project_id), from, tree_hash);
     },
 
-    /** What differs between two checkpoints of a workspace, as a unified diff. Throws `not_found`. */
-    async patch(organization: string, before: string, after: string): Promise<string> {
+    /** What a run changed between its two checkpoints, as a unified diff. Throws `not_found`. */
+    async patch(organization: string, run: string, before: string, after: string): Promise<string> {
+      if (!store.find(before) || !store.find(after)) {
+        const patch = await expiring.recall(run);
+        if (patch !== undefined) return patch;
+      }
       const [from, to] = [find(organization, before), find(organization, after)];
       const { project_id } = places.get(organization, to.workspace_id);
       return patchBetween(keeping.treesOf(project_id), treeOf(from), treeOf(to)).catch((error: unknown) => {
@@ -272,6 +290,10 @@ export function createCheckpoints({ db, clock, log, config, operations, places, 
     /** Why a tree could not be kept, for a person; a defect of ours says nothing of its inside. */
     explain: (error: unknown): string => toResourceError(faultOf(error)).message,
 
+    /** Removes what no checkpoint needs any more, or says what that would be. */
+    collect: collecting.begin,
+    loop: collecting.loop,
+    settle: collecting.settle,
     purge: keeping.purge,
     close: keeping.close,
   };

@@ -1,5 +1,5 @@
 import { mkdirSync } from 'node:fs';
-import { rm } from 'node:fs/promises';
+import { lstat, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Workspace } from '../api/workspaces.ts';
 import type { Config } from '../base/config.ts';
@@ -78,6 +78,23 @@ export function createKeeping({ folder, config }: { folder: string; config: Conf
 
     /** Trees that are needed and that no row names yet. */
     pinned: (): string[] => [...pins].map(({ tree_hash }) => tree_hash).filter((tree) => tree !== ''),
+
+    /** The projects that have a store. */
+    async projects(): Promise<string[]> {
+      return readdir(join(folder, 'trees')).catch(() => []);
+    },
+
+    /** Removes what is known of workspaces that have gone; answers how many bytes that is. */
+    async forget(hasGone: (workspace: string) => boolean, isDry: boolean): Promise<number> {
+      let bytes = 0;
+      for (const name of await readdir(caches).catch(() => [])) {
+        if (!hasGone(name.replace(/\.new$/, ''))) continue;
+        const path = join(caches, name);
+        bytes += (await lstat(path).catch(() => null))?.size ?? 0;
+        if (!isDry) await rm(path, { force: true });
+      }
+      return bytes;
+    },
 
     /** Removes a project's store. May be repeated. */
     async purge(project: string): Promise<void> {

@@ -60,6 +60,45 @@ export const createStore = (db: Db) => ({
 
   remove: (id: string) => db.run('DELETE FROM checkpoints WHERE id = ?', [id]),
 
+  /** The checkpoints around a run, by what made them. */
+  ofRun(run: string): Partial<Record<CheckpointRow['trigger'], CheckpointRow>> {
+    const rows = db.all<object>(`SELECT ${columns} FROM checkpoints WHERE run_id = ?`, [run]).map(toRow);
+    return Object.fromEntries(rows.map((row) => [row.trigger, row]));
+  },
+
+  /** Those whose time has come, by key. */
+  expired: (now: string, after: number, limit: number): (CheckpointRow & { key: number })[] =>
+    db
+      .all<{ key: number }>(
+        `SELECT ${columns} FROM checkpoints WHERE expires_at <= ? AND key > ? AND status <> 'creating' ORDER BY key LIMIT ?`,
+        [now, after, limit],
+      )
+      .map((row) => ({ ...toRow(row), key: row.key })),
+
+  /** Every tree that a checkpoint names. */
+  trees: () =>
+    db.all<{ id: string; tree_hash: string; status: string; workspace_id: string }>(
+      'SELECT id, tree_hash, status, workspace_id FROM checkpoints WHERE tree_hash IS NOT NULL',
+    ),
+
+  addDiff: (row: { run_id: string; workspace_id: string; patch: Buffer; created_at: string }) =>
+    db.insert(insertSql('diffs', row), row),
+
+  hasDiff: (run: string): boolean => db.get('SELECT 1 FROM diffs WHERE run_id = ?', [run]) !== undefined,
+
+  findDiff: (run: string): Buffer | undefined =>
+    db.get<{ patch: Buffer }>('SELECT patch FROM diffs WHERE run_id = ?', [run])?.patch,
+
+  /** When upkeep of a kind was last done. */
+  upkeep: (name: string): string | undefined =>
+    db.get<{ at: string }>('SELECT at FROM upkeep WHERE name = ?', [name])?.at,
+
+  noteUpkeep: (name: string, at: string, result: object) =>
+    db.run(
+      'INSERT INTO upkeep (name, at, result) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET at = excluded.at, result = excluded.result',
+      [name, at, JSON.stringify(result)],
+    ),
+
   addRestore: (operation: string, plan: Lists) =>
     db.run('INSERT INTO restores (operation_id, plan) VALUES (?, ?)', [operation, JSON.stringify(plan)]),
 

@@ -12,6 +12,14 @@ export function costOf(raw: unknown): number | null {
   return amount !== null && amount >= 0 && (cost?.currency === 'USD' || cost?.currency === undefined) ? amount : null;
 }
 
+/** Tokens of two prompts together. */
+export const addedTokens = (one: Partial<Figures>, other: Partial<Figures>): Partial<Figures> => {
+  const sum: Record<string, unknown> = { ...one };
+  for (const [name, value] of Object.entries(other))
+    if (typeof value === 'number') sum[name] = value + (number(sum[name]) ?? 0);
+  return sum;
+};
+
 /**
  * The tokens that the answer to `session/prompt` tells; empty when it tells none. `usage` counts input without what came from
  * the cache; Gemini has only `_meta.quota`, with the cached in the input and the thoughts outside of the output.

@@ -167,6 +167,7 @@ export class AcpMapping {
     for (const tool of this.#tools.values()) {
       if (tool.state !== 'done') steps.push(...this.#complete(tool, 'failed', now));
     }
+    this.#inTurn = false;
     return steps;
   }
 

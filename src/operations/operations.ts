@@ -42,6 +42,7 @@ const starts: Record<OperationType, Scope> = {
   'checkpoint.create': 'files:write',
   'checkpoint.delete': 'files:write',
   'workspace.restore': 'files:write',
+  'store.collect': 'files:write',
 };
 
 /** The 202s: a row is written with the request; a loop does the work afterwards. */
@@ -153,6 +154,11 @@ export function createOperations({ db, clock, log }: { db: Db; clock: Clock; log
       const operation = { ...create(work, 'running'), started_at: iso(clock.now()) };
       store.add(operation, work.input, null);
       return operation;
+    },
+
+    /** Says how far work has come that is going on. */
+    progress(id: string, progress: Operation['progress']): void {
+      update(id, ['running'], { progress });
     },
 
     /** Ends work that the caller has done, or given up: with its result, or with what went wrong. */

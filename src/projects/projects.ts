@@ -69,6 +69,7 @@ export function createProjects({ db, clock, operations, hasOpenRuns, purge }: Ne
 
   return {
     get,
+    find: store.find,
 
     list(organization: string, filter: { query?: string; archived?: boolean }, paging: Paging): Page<Project> {
       return toPage(store.list(organization, filter, paging.after, paging.limit + 1), paging, toProject);

@@ -16,7 +16,7 @@ export interface RunError {
 
 /** How a harness came to its end by itself. */
 export type Outcome =
-  | { status: 'completed' }
+  | { status: 'completed'; structured_output?: { value: unknown } }
   | { status: 'failed'; stop_reason: StopReason; error: RunError }
   /** It stopped because it was told to, as far as it says. */
   | { status: 'cancelled' };

@@ -77,6 +77,8 @@ export interface RunSpec {
   gateway: GatewaySpec | null;
   model: string | null;
   prompt: string;
+  /** What the harness is to be told besides, in its own place for it or before the first prompt of the conversation. */
+  instructions: string | null;
   /** What the harness calls this conversation, when it has been going on. */
   native_session_id: string | null;
   /** What was said before, for a harness that cannot resume; oldest first. */
@@ -87,6 +89,8 @@ export interface RunSpec {
   permission_mode: PermissionMode;
   on_input: OnInput;
   input_timeout_seconds: number;
+  /** The JSON Schema that the final answer must fit; null for none. */
+  output_schema: Record<string, unknown> | null;
   /** Null where nothing is enforced. */
   sandbox: SandboxSpec | null;
   /** Bytes of output after which the run is failed. */
@@ -138,6 +142,8 @@ export type ControlRecord =
       error: { code: RunErrorCode; message: string; retryable: boolean; details: Record<string, unknown> } | null;
       usage: Usage;
       text: string | null;
+      /** The final answer in the form asked for; null, or left out by an older runner, where there is none. */
+      structured_output?: { value: unknown } | null;
       changes: { path: string; change: FileChange['change'] }[];
     };
 

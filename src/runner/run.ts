@@ -170,6 +170,8 @@ export class Run implements Stage {
       ...verdict,
       usage: this.#meter.usage,
       text,
+      structured_output:
+        verdict.status === 'completed' && outcome.status === 'completed' ? (outcome.structured_output ?? null) : null,
       changes: changed?.changes ?? [],
     });
     await journal.flush();

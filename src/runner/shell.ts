@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process';
 import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
+import { answered } from './answering.ts';
 import type { Half, Outcome, Stage } from './half.ts';
 import { cut } from './joiner.ts';
 import { Tail, ToolOutput } from './output.ts';
@@ -125,7 +126,9 @@ export function startShell(stage: Stage): Half {
   };
 
   return {
-    outcome: ended.then(() => settled(closed, linger)).then(verdict),
+    outcome: ended
+      .then(() => settled(closed, linger))
+      .then(() => answered(spec.output_schema, verdict(), result.text())),
     stop: () => 0,
     answer: () => {},
     async close() {

@@ -1,5 +1,6 @@
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { Agents } from '../agents/agents.ts';
 import type { Clock } from '../base/clock.ts';
 import type { Config } from '../base/config.ts';
 import type { Db } from '../base/db.ts';
@@ -18,6 +19,7 @@ import type { Providers } from '../providers/providers.ts';
 import type { UsageLedger } from '../usage/usage.ts';
 import type { Sessions } from '../sessions/sessions.ts';
 import type { Workspaces } from '../workspaces/workspaces.ts';
+import { createConversations } from './conversations.ts';
 import type { Artifacts } from '../artifacts/artifacts.ts';
 import type { Root } from '../files/beneath.ts';
 import { createGathering } from './gathering.ts';
@@ -25,6 +27,7 @@ import { createEnclosing } from './enclosing.ts';
 import { createBilling } from './billing.ts';
 import { createIngest } from './ingest.ts';
 import { createRetention } from './retention.ts';
+import { createResolving } from './resolving.ts';
 import { createRuns } from './runs.ts';
 import { createSnapshots } from './snapshots.ts';
 import { createStore } from './store.ts';
@@ -38,6 +41,7 @@ interface Needs {
   idempotency: Idempotency;
   events: Events;
   registry: Registry;
+  agents: Agents;
   projects: Projects;
   workspaces: Workspaces;
   sessions: Sessions;
@@ -64,11 +68,13 @@ export function createEngine(needs: Needs) {
   const store = createStore(db);
   // Each of the three sets another going, by a wake-up or a word; none is called before all are there.
   let supervisor: Supervisor | undefined;
+  const resolve = createResolving(needs);
   const enclosing = createEnclosing(needs);
   const billing = createBilling(needs);
   const runs = createRuns({
     ...needs,
     store,
+    resolve,
     enclosing,
     billing,
     tell: (...told) => supervisor?.tell(...told),
@@ -105,6 +111,7 @@ export function createEngine(needs: Needs) {
 
   return {
     runs,
+    conversations: createConversations({ ...needs, store, runs, resolve }),
     supervisor,
     loops: [supervisor.loop, retention.loop],
 

@@ -1,11 +1,11 @@
-import { closeSync, createReadStream, existsSync, readdirSync } from 'node:fs';
+import { closeSync, existsSync, openSync, readdirSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ArtifactKind } from '../api/artifacts.ts';
 import { Fault } from '../api/error.ts';
 import { isTerminal } from '../api/runs.ts';
 import type { Artifacts, Making } from '../artifacts/artifacts.ts';
-import { TooMany } from '../artifacts/blobs.ts';
+import { piecesOf, TooMany } from '../artifacts/blobs.ts';
 import type { Config } from '../base/config.ts';
 import { crashPoint } from '../base/crash.ts';
 import type { Db } from '../base/db.ts';
@@ -83,11 +83,28 @@ export function createGathering(needs: Needs) {
           closeSync(opened.fd);
           return miss(tooLarge(path, most));
         }
-        const stream = createReadStream('', { fd: opened.fd, start: 0, autoClose: true, highWaterMark: 262_144 });
         files -= 1;
-        bytes -= await take(path, 'file', stream, most);
+        try {
+          bytes -= await take(path, 'file', piecesOf(opened.fd), most);
+        } finally {
+          closeSync(opened.fd);
+        }
       } catch (error) {
         miss(`${path} could not be kept as an artifact: ${explain(row.id, error, path)}`);
+      }
+    };
+
+    const output = async (name: string, path: string) => {
+      const shown = `output/${name}.log`;
+      try {
+        const fd = openSync(path, 'r');
+        try {
+          await take(shown, 'output', piecesOf(fd));
+        } finally {
+          closeSync(fd);
+        }
+      } catch (error) {
+        miss(`${shown} could not be kept as an artifact: ${explain(row.id, error, shown)}`);
       }
     };
 
@@ -121,7 +138,7 @@ export function createGathering(needs: Needs) {
     failures = 0;
     const outputs = join(folder, runFiles.output);
     for (const name of existsSync(outputs) ? readdirSync(outputs).toSorted() : [])
-      await take(`output/${name}.log`, 'output', createReadStream(join(outputs, name), { highWaterMark: 262_144 }));
+      await output(name, join(outputs, name));
     if (failures === 0) spent.push(outputs);
     const { before, after } = row.checkpoint_ids;
     if (before !== null && after !== null) await take('changes.diff', 'diff', patchOf(row));
@@ -161,9 +178,28 @@ export function createGathering(needs: Needs) {
         runs.close(tx, entry);
       });
       crashPoint('artifact', 'committed');
-      for (const path of spent) await rm(path, { recursive: true, force: true });
+      for (const path of spent)
+        await rm(path, { recursive: true, force: true }).catch((error: unknown) =>
+          log.warn({ run: id, err: error }, 'Files that became artifacts could not be removed.'),
+        );
     } finally {
       await making.end();
+    }
+  };
+
+  /** Says that there are none, if even that can be said. */
+  const despair = (id: string, error: unknown): void => {
+    const text = `The artifacts of this run could not be kept: ${explain(id, error, 'what it left')}`;
+    try {
+      db.write((tx) => {
+        const current = store.find(id);
+        if (!current || isTerminal(current.status)) return;
+        const entry = runs.open(current);
+        runs.say(entry, 'log', 'daemon', { level: 'error', stream: 'daemon', text });
+        runs.close(tx, entry);
+      });
+    } catch (again) {
+      log.error({ run: id, err: again }, 'The log of a run could not be written.');
     }
   };
 
@@ -180,7 +216,7 @@ export function createGathering(needs: Needs) {
       const known = busy.get(id);
       if (known) return known;
       const kept = keep(row)
-        .catch((error: unknown) => log.error({ run: id, err: error }, 'The artifacts of a run could not be kept.'))
+        .catch((error: unknown) => despair(id, error))
         .finally(() => busy.delete(id));
       busy.set(id, kept);
       return kept;

@@ -129,13 +129,14 @@ export function createIngest(needs: Needs) {
         return false;
       }
       case 'final': {
-        const { status, stop_reason, error, usage, text, changes } = record;
+        const { status, stop_reason, error, usage, text, structured_output = null, changes } = record;
         // The trees before and after say more than the run's own watch.
         const { before, after } = row.checkpoint_ids;
         const found = before !== null && after !== null ? row.changes : toChanges(changes);
         Object.assign(fields, {
           usage: ledger.summed(row.id, usage),
           text: text ?? fields.text ?? row.text,
+          structured_output,
           changes: found,
         });
         runs.end(tx, entry, { status, stop_reason, error });
@@ -152,8 +153,8 @@ export function createIngest(needs: Needs) {
     for (const { kind, text, end } of frames) {
       if (end <= row.spool_offset) continue;
       const record = kind === 'c' ? (JSON.parse(text) as ControlRecord) : undefined;
-      const isOpen = snapshots.wants(row, 'after') || gathering.wants(row);
-      if (record?.record === 'final' && isOpen && !held.has(id)) {
+      const isFinal = record?.record === 'final' && !held.has(id);
+      if (isFinal && (snapshots.wants(row, 'after') || gathering.wants(row))) {
         tx.after(() => hold(id));
         break;
       }

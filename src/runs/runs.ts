@@ -12,7 +12,6 @@ import {
   type RunStatus,
   type TerminalStatus,
 } from '../api/runs.ts';
-import type { Session } from '../api/sessions.ts';
 import { noUsage } from '../api/figures.ts';
 import { type Clock, iso } from '../base/clock.ts';
 import type { Config } from '../base/config.ts';
@@ -24,7 +23,6 @@ import type { Events } from '../events/events.ts';
 import type { Registry } from '../harness/registry.ts';
 import type { Inputs } from '../inputs/inputs.ts';
 import type { Artifacts } from '../artifacts/artifacts.ts';
-import { GlobError, readGlob } from '../base/glob.ts';
 import type { Checkpoints } from '../checkpoints/checkpoints.ts';
 import type { Projects } from '../projects/projects.ts';
 import type { Sessions } from '../sessions/sessions.ts';
@@ -32,6 +30,9 @@ import type { Workspaces } from '../workspaces/workspaces.ts';
 import type { UsageLedger } from '../usage/usage.ts';
 import { noChanges } from './changes.ts';
 import type { Billing } from './billing.ts';
+import type { Resolving } from './resolving.ts';
+import { assertGlobs } from './globs.ts';
+import { assertSchema } from './output-schema.ts';
 import type { Enclosing } from './enclosing.ts';
 import { pathToEnd, runStates } from './state.ts';
 import type { RunFilter, RunRow, RunStore } from './store.ts';
@@ -50,6 +51,7 @@ interface Needs {
   sessions: Sessions;
   inputs: Inputs;
   checkpoints: Checkpoints;
+  resolve: Resolving;
   artifacts: Pick<Artifacts, 'idsOf'>;
   enclosing: Pick<Enclosing, 'assertPossible'>;
   billing: Billing;
@@ -82,6 +84,7 @@ export function createRuns(needs: Needs) {
     sessions,
     inputs,
     checkpoints,
+    resolve,
     artifacts,
     enclosing,
     billing,
@@ -98,8 +101,8 @@ export function createRuns(needs: Needs) {
   };
 
   const toRun = (row: RunRow): Run => {
-    const { key: _k, text: _t, changes: _c, spool_offset: _s, runner: _r, cancel_requested_at: _q, ...more } = row;
-    const { api_key_id: _a, ...run } = more;
+    const { key: _k, text: _t, changes: _c, structured_output: _o, ...more } = row;
+    const { spool_offset: _s, runner: _r, cancel_requested_at: _q, api_key_id: _a, ...run } = more;
     return { ...run, run_id: row.id, pending_input: row.status === 'awaiting_input' ? inputs.pending(row.id) : [] };
   };
 
@@ -154,20 +157,29 @@ export function createRuns(needs: Needs) {
     close(tx, entry);
     workspaces.release(tx, row.workspace_id, row.id);
     sessions.charge(tx, row.session_id, usage);
-    if (!store.hasOpen('session_id', row.session_id)) sessions.mark(tx, row.session_id, 'idle');
+    sessions.mark(tx, row.session_id, store.hasOpen('session_id', row.session_id) ? 'running' : 'idle');
     projects.touch(tx, row.project_id);
     tx.after(changed);
   };
 
-  const chooseHarness = (body: RunCreate, session: Session | undefined): string => {
-    const id = body.harness ?? session?.harness ?? config.default_harness;
-    const refuse = (message: string) =>
-      new Fault('invalid_request', message, { param: 'harness', details: { errors: [{ path: '/harness', message }] } });
-    if (id === undefined) throw refuse('Name a harness: none is configured as default_harness.');
-    if (!registry.has(id)) throw refuse(`There is no harness "${id}". Known ones: ${registry.ids().join(', ')}.`);
-    if (session && session.harness !== id)
-      throw refuse(`The session uses the harness "${session.harness}" and cannot change to "${id}".`);
-    return id;
+  const stop = (tx: Tx, row: RunRow, reason: string, why?: string): void => {
+    if (isTerminal(row.status) || row.cancel_requested_at !== null) return;
+    const entry = open(row);
+    entry.fields.cancel_requested_at = now();
+    if (why) say(entry, 'log', 'daemon', { level: 'info', stream: 'daemon', text: why });
+    if (row.status === 'queued' && row.runner === null)
+      return end(tx, entry, { status: 'cancelled', stop_reason: 'cancelled', error: null }, 'user');
+    if (row.status !== 'queued') move(entry, 'cancelling', 'user', reason);
+    close(tx, entry);
+    tx.after(changed);
+  };
+
+  /** Stops the run of a session that has begun; those that wait before the new one keep their turn. */
+  const interrupt = (tx: Tx, session: string, by: string): void => {
+    const oldest = store.oldestOpen(session);
+    if (!oldest || oldest.id === by) return;
+    const begun = oldest.status !== 'queued' || workspaces.find(oldest.workspace_id)?.writer?.id === oldest.id;
+    if (begun) stop(tx, oldest, 'interrupted', `Interrupted by the session’s next message, run ${by}.`);
   };
 
   return {
@@ -198,13 +210,14 @@ export function createRuns(needs: Needs) {
       const wanted = session?.workspace_id ?? body.workspace_id;
       const existing = wanted === undefined ? undefined : workspaces.getUsable(organization, wanted);
       const project = projects.getActive(organization, existing?.project_id ?? body.project_id!);
-      const harness = chooseHarness(body, session);
+      const resolved = resolve(organization, body, session);
+      const { harness, model, agent_id, agent_revision, limits } = resolved;
+      assertSchema(body.output_schema);
       const sandbox = body.sandbox ?? 'auto';
       enclosing.assertPossible(sandbox, harness);
       assertGlobs(body.artifacts ?? []);
-      const model = body.model ?? session?.model ?? null;
-      const billing_mode = billing.modeOf(harness, model, body.billing_mode);
-      billing.assertKept(body.limits, harness, model, billing_mode);
+      const billing_mode = billing.modeOf(harness, resolved.model, body.billing_mode);
+      billing.assertKept(limits, harness, resolved.model, billing_mode);
       if (session?.status === 'archived')
         throw new Fault('invalid_state', 'This session is archived.', { details: { state: 'archived' } });
       if (body.on_busy === 'reject' && session && store.hasOpen('session_id', session.id))
@@ -212,7 +225,7 @@ export function createRuns(needs: Needs) {
           details: { run_id: session.latest_run_id },
         });
 
-      const workspace = existing ?? workspaces.create(tx, project, {}).workspace;
+      const workspace = existing ?? workspaces.create(tx, project, {}, false).workspace;
       const at = now();
       const id = clock.id();
       const { id: session_id } =
@@ -221,9 +234,12 @@ export function createRuns(needs: Needs) {
           organization_id: organization,
           project_id: project.id,
           workspace_id: workspace.id,
+          agent_id,
+          agent_revision,
           harness,
           model,
           title: titleOf(body.prompt),
+          metadata: {},
         });
       const row: Omit<RunRow, 'key'> = {
         id,
@@ -231,17 +247,12 @@ export function createRuns(needs: Needs) {
         project_id: project.id,
         workspace_id: workspace.id,
         session_id,
-        agent_id: null,
-        agent_revision: null,
-        harness,
-        model,
+        ...resolved,
         prompt: body.prompt,
         billing_mode,
-        limits: body.limits ?? {},
-        permission_mode: body.permission_mode ?? 'ask',
-        on_input: body.on_input ?? 'ask',
         input_timeout_seconds: body.input_timeout_seconds ?? 86_400,
         sandbox,
+        output_schema: body.output_schema ?? null,
         checkpoint: { before: body.checkpoint?.before ?? true, after: body.checkpoint?.after ?? true },
         artifacts: body.artifacts ?? [],
         metadata: body.metadata ?? {},
@@ -257,6 +268,7 @@ export function createRuns(needs: Needs) {
         finished_at: null,
         attempt: 0,
         text: null,
+        structured_output: null,
         changes: noChanges,
         spool_offset: 0,
         runner: null,
@@ -270,6 +282,7 @@ export function createRuns(needs: Needs) {
       say(entry, 'run.queued', 'user', { blocked_by: writer && { kind: writer.kind, id: writer.id } });
       close(tx, entry);
       sessions.begin(tx, session_id, id);
+      if (body.on_busy === 'interrupt') interrupt(tx, session_id, id);
       projects.touch(tx, project.id);
       tx.after(changed);
       return { run_id: id, id, session_id, workspace_id: workspace.id, project_id: project.id, status: 'queued' };
@@ -277,17 +290,7 @@ export function createRuns(needs: Needs) {
 
     /** Asks a run to stop. Asking again, or after the end, changes nothing. */
     cancel(tx: Tx, organization: string, id: string): Run {
-      const row = find(organization, id);
-      if (isTerminal(row.status) || row.cancel_requested_at !== null) return toRun(row);
-      const entry = open(row);
-      entry.fields.cancel_requested_at = now();
-      if (row.status === 'queued' && row.runner === null)
-        end(tx, entry, { status: 'cancelled', stop_reason: 'cancelled', error: null }, 'user');
-      else {
-        if (row.status !== 'queued') move(entry, 'cancelling', 'user', 'cancel_requested');
-        close(tx, entry);
-        tx.after(changed);
-      }
+      stop(tx, find(organization, id), 'cancel_requested');
       return toRun(find(organization, id));
     },
 
@@ -308,6 +311,12 @@ export function createRuns(needs: Needs) {
       return toRun(find(organization, id));
     },
 
+    /** Whether a run has not ended. */
+    isOpen(id: string): boolean {
+      const row = store.find(id);
+      return row !== undefined && !isTerminal(row.status);
+    },
+
     /** What a run changed as a unified diff. Throws `invalid_state` when the tree was not kept before and after it. */
     async diff(organization: string, id: string): Promise<string> {
       const { checkpoint_ids, status } = find(organization, id);
@@ -320,19 +329,20 @@ export function createRuns(needs: Needs) {
             : 'This run has not ended; its diff is there when it has.',
           { details: { state: status } },
         );
-      return checkpoints.patch(organization, before, after);
+      return checkpoints.patch(organization, id, before, after);
     },
 
     /** What came of a run so far; complete when `final`. */
     result(organization: string, id: string): RunResult {
       const row = find(organization, id);
-      const { status, text, stop_reason, error, usage, changes, checkpoint_ids, last_sequence } = row;
+      const { status, text, structured_output, stop_reason, error, usage, changes, checkpoint_ids, last_sequence } =
+        row;
       return {
         run_id: row.id,
         status,
         final: isTerminal(status),
         text,
-        structured_output: null,
+        structured_output: structured_output?.value ?? null,
         stop_reason,
         error,
         usage,
@@ -345,22 +355,6 @@ export function createRuns(needs: Needs) {
   };
 }
 export type Runs = ReturnType<typeof createRuns>;
-
-/** Throws `invalid_request` for a pattern that no path could match. */
-function assertGlobs(texts: string[]): void {
-  for (const [index, text] of texts.entries()) {
-    try {
-      readGlob(text);
-    } catch (error) {
-      if (!(error instanceof GlobError)) throw error;
-      const message = `The pattern ${JSON.stringify(text.slice(0, 200))} ${error.message}.`;
-      throw new Fault('invalid_request', message, {
-        param: 'artifacts',
-        details: { errors: [{ path: `/artifacts/${index}`, message }] },
-      });
-    }
-  }
-}
 
 /** The first line of a prompt, as a title. */
 const titleOf = (prompt: string): string => {

@@ -13,6 +13,8 @@ export interface RunRow extends Omit<Run, 'run_id' | 'pending_input'> {
   key: number;
   text: string | null;
   changes: Changes;
+  /** The final answer in the form asked for. */
+  structured_output: { value: unknown } | null;
   spool_offset: number;
   runner: RunnerRef | null;
   cancel_requested_at: string | null;
@@ -31,6 +33,8 @@ const read = reader<RunRow>({
     'changes',
     'runner',
     'checkpoint',
+    'output_schema',
+    'structured_output',
     'artifacts',
   ],
 });
@@ -89,6 +93,15 @@ export const createStore = (db: Db) => ({
   working: (): { id: string }[] =>
     db.all(
       `SELECT id FROM runs WHERE status NOT IN ('completed', 'failed', 'cancelled') AND runner IS NOT NULL ORDER BY key`,
+    ),
+
+  /** The run of a session that goes on, or is the next to. */
+  oldestOpen: (session: string): RunRow | undefined =>
+    toRow(
+      db.get(
+        `SELECT * FROM runs WHERE session_id = ? AND status NOT IN ('completed', 'failed', 'cancelled') ORDER BY key LIMIT 1`,
+        [session],
+      ),
     ),
 
   hasOpen: (column: 'project_id' | 'session_id' | 'workspace_id', id: string): boolean =>

@@ -7,8 +7,6 @@ CREATE INDEX checkpoints_of_run ON checkpoints (run_id) WHERE run_id IS NOT NULL
 CREATE TABLE diffs (
   run_id       TEXT PRIMARY KEY,
   workspace_id TEXT NOT NULL REFERENCES workspaces (id) ON DELETE CASCADE,
-  before_id    TEXT NOT NULL,
-  after_id     TEXT NOT NULL,
   patch        BLOB NOT NULL,
   created_at   TEXT NOT NULL
 ) STRICT;

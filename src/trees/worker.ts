@@ -23,6 +23,7 @@ import {
 } from './reading.ts';
 import { Scan, type ScanOrder, type Survey, type Walked } from './scan.ts';
 import { decodeSteps, encodeSteps } from './steps.ts';
+import { weigh, type Weight } from './weigh.ts';
 import { inParts, stagingFolders, writePart } from './write.ts';
 import type { Found } from './walk.ts';
 
@@ -286,6 +287,8 @@ const tasks = {
 
   collect: ({ store, keep, isDry }: { store: string; keep: string[]; isDry: boolean }): Collected =>
     collect(packsOf(store), store, keep, isDry),
+
+  weigh: ({ paths }: { paths: Bytes[] }): Weight[] => weigh(paths),
 
   usage({ store }: { store: string }): { bytes: number; objects: number; packs: number } {
     return packsOf(store).usage();

@@ -170,4 +170,13 @@ describe.each(dialects)('$name', ({ name, model, address, key }) => {
     await client.prompt('REMEMBER?');
     expect(JSON.stringify(server.requests().at(-1)?.body).split('Half an').length - 1).toBe(1);
   });
+
+  test('an answer that is not in its form is asked for in it, and the provider sees to that', async () => {
+    using desk = new Desk();
+    const client = desk.open(env);
+    await client.begin();
+    const output_schema = { type: 'object', properties: { title: { type: 'string' } }, required: ['title'] };
+    await client.prompt('REMEMBER?', { agentctl: { output_schema } });
+    expect(client.said()).toBe('I do.{"title":"fake"}');
+  });
 });
