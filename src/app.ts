@@ -20,6 +20,7 @@ import { listModels } from './providers/models.ts';
 import { createProviders } from './providers/providers.ts';
 import { createUsage } from './usage/usage.ts';
 import { createRegistry } from './harness/registry.ts';
+import { createGrants } from './grants/grants.ts';
 import { createInputs } from './inputs/inputs.ts';
 import { createOperations } from './operations/operations.ts';
 import { createProjects } from './projects/projects.ts';
@@ -28,6 +29,8 @@ import { createSandbox, findBubblewrap } from './runner/sandbox/sandbox.ts';
 import { createEngine, type Engine } from './runs/engine.ts';
 import { createSessions } from './sessions/sessions.ts';
 import { createStorage } from './storage/storage.ts';
+import type { Resolve } from './webhooks/destinations.ts';
+import { createWebhooks } from './webhooks/webhooks.ts';
 import { createWorkspaces } from './workspaces/workspaces.ts';
 
 interface Needs {
@@ -38,6 +41,8 @@ interface Needs {
   env: Record<string, string | undefined>;
   /** argv of a runner. */
   runner: [string, ...string[]];
+  /** Where names lead; the system's answer when absent. */
+  resolve?: Resolve;
   /** Where bubblewrap is; null when it is not. */
   bubblewrap?: () => string | null;
 }
@@ -51,7 +56,7 @@ export function privateFolder(path: string): void {
 }
 
 /** Everything that agentctl is, put together in floor order, without a socket. Call `open` to let it work. */
-export function createApp({ home, config, clock, log, env, runner, bubblewrap }: Needs) {
+export function createApp({ home, config, clock, log, env, runner, bubblewrap, resolve }: Needs) {
   for (const folder of [home.data, home.state]) privateFolder(folder);
   const db = openDb(join(home.data, 'agentctl.db'), join(packageRoot, 'src/schema'));
 
@@ -77,6 +82,7 @@ export function createApp({ home, config, clock, log, env, runner, bubblewrap }:
     engine?.supervisor.loop.wake();
     operations.loop.wake();
   };
+  const grants = createGrants({ db, clock, changed });
   const workspaces = createWorkspaces({
     db,
     clock,
@@ -158,6 +164,7 @@ export function createApp({ home, config, clock, log, env, runner, bubblewrap }:
     providers,
     usage,
     agents,
+    grants,
     projects,
     workspaces,
     sessions,
@@ -171,6 +178,17 @@ export function createApp({ home, config, clock, log, env, runner, bubblewrap }:
     folder: home.data,
   });
   const { runs, conversations, supervisor } = engine;
+  const webhooks = createWebhooks({
+    db,
+    clock,
+    log,
+    config,
+    events,
+    operations,
+    secrets,
+    ...(resolve ? { resolve } : {}),
+    runOf: runs.about,
+  });
   const storage = createStorage({
     clock,
     data: home.data,
@@ -187,6 +205,7 @@ export function createApp({ home, config, clock, log, env, runner, bubblewrap }:
     idempotency,
     access,
     agents,
+    grants,
     events,
     operations,
     registry,
@@ -203,18 +222,19 @@ export function createApp({ home, config, clock, log, env, runner, bubblewrap }:
     conversations,
     storage,
     supervisor,
+    webhooks,
 
     /** Lets the loops begin: what an earlier daemon left is taken up again. */
     open(): void {
       void sandbox.warm();
-      for (const loop of loops) loop.wake();
+      for (const loop of [...loops, webhooks.loop]) loop.wake();
     },
 
     /** Resolves when nothing is due. */
     async settle(): Promise<void> {
-      for (const work of [...loops, operations, engine]) await work.settle();
+      for (const work of [...loops, operations, engine, webhooks]) await work.settle();
       // What was settled last may have set the first going again.
-      for (const work of [...loops, operations, engine]) await work.settle();
+      for (const work of [...loops, operations, engine, webhooks]) await work.settle();
     },
 
     /** Ends the loops and lets go of the runners, which go on; closes the database. */
@@ -223,6 +243,7 @@ export function createApp({ home, config, clock, log, env, runner, bubblewrap }:
       workspaces.close();
       await Promise.all(loops.map((loop) => loop.stop()));
       for (const work of [operations, engine]) await work.settle();
+      await webhooks.close();
       await checkpoints.close();
       db.close();
     },
