@@ -69,6 +69,7 @@ export function createApp({ home, config, clock, log, env, runner, bubblewrap, r
   const registry = createRegistry({
     rows: config.harnesses,
     env,
+    folder: join(home.data, 'harnesses'),
     isCallable: () => providers.list().some(({ ready }) => ready),
   });
   const usage = createUsage({ db });
