@@ -18,7 +18,10 @@ const open = async (desk: Desk, scenario: Scenario, room: number) => {
   await client.begin();
   return client;
 };
-const sent = (at: number): string => JSON.stringify((server.requests().at(at)?.body as { messages: unknown }).messages);
+const sent = (at: number): string => {
+  const body = server.requests().at(at)?.body as { messages: unknown } | undefined;
+  return JSON.stringify(body?.messages);
+};
 
 test('a conversation that has grown long goes on from a summary, and that is said', async () => {
   using desk = new Desk();
