@@ -2,7 +2,7 @@ import { Fault } from '../../src/api/error.ts';
 import { inputStatuses } from '../../src/api/inputs.ts';
 import { runStatuses } from '../../src/api/runs.ts';
 import type { App } from '../../src/app.ts';
-import type { Handlers } from '../bind.ts';
+import type { Context, Handlers } from '../bind.ts';
 import { readList, readRange } from '../filters.ts';
 
 type Routes =
@@ -24,6 +24,9 @@ export function assertTaking(supervisor: App['supervisor']): void {
     });
 }
 
+/** The API key with which a caller came; null for one without. */
+export const apiKeyOf = ({ type, id }: Context['principal']): string | null => (type === 'api_key' ? id : null);
+
 export const runRoutes = ({ runs, events, inputs, idempotency, supervisor }: App): Pick<Handlers, Routes> => ({
   listRuns({ query }, { principal, paging }) {
     const { limit: _l, cursor: _c, status, idempotency_key, from, to, ...ids } = query;
@@ -43,7 +46,7 @@ export const runRoutes = ({ runs, events, inputs, idempotency, supervisor }: App
 
   createRun({ body }, { principal, tx }) {
     assertTaking(supervisor);
-    return runs.create(tx, principal.organization_id, body);
+    return runs.create(tx, principal.organization_id, body, apiKeyOf(principal));
   },
   getRun: ({ path }, { principal }) => runs.get(principal.organization_id, path.run_id),
   cancelRun: ({ path }, { principal, tx }) => runs.cancel(tx, principal.organization_id, path.run_id),

@@ -1,6 +1,6 @@
 import type { App } from '../../src/app.ts';
 import type { Handlers } from '../bind.ts';
-import { assertTaking } from './runs.ts';
+import { apiKeyOf, assertTaking } from './runs.ts';
 
 type Routes = 'listSessions' | 'createSession' | 'getSession' | 'updateSession' | 'continueSession' | 'forkSession';
 
@@ -13,7 +13,7 @@ export const sessionRoutes = ({ sessions, conversations, supervisor }: App): Pic
     sessions.update(tx, principal.organization_id, path.session_id, body),
   continueSession({ path, body }, { principal, tx }) {
     assertTaking(supervisor);
-    return conversations.send(tx, principal.organization_id, path.session_id, body);
+    return conversations.send(tx, principal.organization_id, path.session_id, body, apiKeyOf(principal));
   },
   forkSession: ({ path, body }, { principal, tx }) =>
     conversations.fork(tx, principal.organization_id, path.session_id, body),
