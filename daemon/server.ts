@@ -20,6 +20,7 @@ import { runRoutes } from './routes/runs.ts';
 import { serverRoutes } from './routes/server.ts';
 import { storageRoutes } from './routes/storage.ts';
 import { sessionRoutes } from './routes/sessions.ts';
+import { usageRoutes } from './routes/usage.ts';
 import { workspaceRoutes } from './routes/workspaces.ts';
 
 /** Said with every answer. */
@@ -114,6 +115,7 @@ export async function createServer(app: App, loggerInstance?: FastifyBaseLogger)
     ...runRoutes(app),
     ...operationRoutes(app),
     ...accessRoutes(app),
+    ...usageRoutes(app),
     ...serverRoutes(app),
   });
   return server;

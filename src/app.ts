@@ -14,6 +14,7 @@ import { createPrivateUrls } from './base/private-url.ts';
 import { packageRoot } from './base/root.ts';
 import { openSecrets } from './base/secrets.ts';
 import { type Checkpoints, createCheckpoints } from './checkpoints/checkpoints.ts';
+import { createCredits } from './credits/credits.ts';
 import { createEvents } from './events/events.ts';
 import { createFiles } from './files/files.ts';
 import { listModels } from './providers/models.ts';
@@ -66,7 +67,15 @@ export function createApp({ home, config, clock, log, env, runner, bubblewrap }:
     env,
     isCallable: () => providers.list().some(({ ready }) => ready),
   });
-  const usage = createUsage({ db });
+  const usage = createUsage({ db, clock });
+  const credits = createCredits({
+    db,
+    clock,
+    isPrepaid: access.isPrepaid,
+    usualHold: BigInt(config.credits.usual_limit_micro_usd),
+    low: BigInt(config.credits.low_micro_usd),
+    announce: () => {},
+  });
 
   const agents = createAgents({ db, clock, harnesses: registry.ids });
   const sessions = createSessions({ db, clock });
@@ -157,6 +166,7 @@ export function createApp({ home, config, clock, log, env, runner, bubblewrap }:
     registry,
     providers,
     usage,
+    credits,
     agents,
     projects,
     workspaces,
@@ -199,6 +209,8 @@ export function createApp({ home, config, clock, log, env, runner, bubblewrap }:
     artifacts,
     sessions,
     inputs,
+    usage,
+    credits,
     runs,
     conversations,
     storage,

@@ -99,6 +99,7 @@ const floors: Record<string, number> = {
   webhooks: 3,
   runner: 3,
   usage: 3,
+  credits: 3,
   runs: 4,
   app: 5,
 };
@@ -213,7 +214,8 @@ describe('SQL', () => {
     artifacts: ['artifacts'],
     sessions: ['sessions'],
     inputs: ['inputs'],
-    usage: ['model_calls'],
+    usage: ['model_calls', 'run_figures'],
+    credits: ['credit_accounts', 'credit_entries'],
     runs: ['runs'],
     base: ['idempotency', 'sqlite_master'],
   };

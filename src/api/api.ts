@@ -1,5 +1,6 @@
 import type { Endpoint, Input, Reply } from './endpoint.ts';
 import { projectRows } from './rows/projects.ts';
+import { usageRows } from './rows/usage.ts';
 import { workspaceRows } from './rows/workspaces.ts';
 import { fileRows } from './rows/files.ts';
 import { accessRows } from './rows/access.ts';
@@ -22,6 +23,7 @@ export const api = {
   ...runRows,
   ...accessRows,
   ...artifactRows,
+  ...usageRows,
   ...serverRows,
   ...storageRows,
 } as const satisfies Record<string, Endpoint>;

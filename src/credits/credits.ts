@@ -13,7 +13,7 @@ interface Needs {
   isPrepaid(organization: string): boolean;
   /** Micro-USD that are held for a run that names no cost limit. */
   usualHold: bigint;
-  /** Micro-USD: when less is available, that is told once, until there is more again. */
+  /** Micro-USD: when a hold leaves less than this available, that is told. */
   low: bigint;
   /** Tells the organization's webhooks that little is left. */
   announce(tx: Tx, organization: string, credits: Credits): void;
@@ -66,15 +66,18 @@ export function createCredits({ db, clock, isPrepaid, usualHold, low, announce }
       return entry;
     },
 
+    /** The cost limit of a managed run that names none, in micro-USD; null where runs are not paid ahead. */
+    limitOf: (organization: string): string | null => (isPrepaid(organization) ? String(usualHold) : null),
+
     /**
-     * Holds what a managed run of an organization that pays ahead may cost, and answers that as its limit; null where nothing is
-     * held. Throws `insufficient_credits` when that much is not available.
+     * Holds what a managed run may cost, where runs are paid ahead and it may cost something. Throws `insufficient_credits` when
+     * that much is not available.
      */
-    hold(tx: Tx, organization: string, run_id: string, limit: string | null): string | null {
-      if (!isPrepaid(organization)) return null;
+    hold(tx: Tx, organization: string, run_id: string, limit: string | null): void {
+      if (limit === null || limit === '0' || !isPrepaid(organization)) return;
       const { balance, held } = store.account(organization);
       const available = balance - held;
-      const required = limit === null ? usualHold : BigInt(limit);
+      const required = BigInt(limit);
       if (required > available)
         throw new Fault(
           'insufficient_credits',
@@ -82,9 +85,7 @@ export function createCredits({ db, clock, isPrepaid, usualHold, low, announce }
           { details: { available_micro_usd: String(available), required_micro_usd: String(required) } },
         );
       write(organization, 'hold', required, { run_id });
-      if (available >= low && available - required < low)
-        announce(tx, organization, describe(organization, store.account(organization)));
-      return String(required);
+      if (available >= low && available - required < low) announce(tx, organization, this.get(organization));
     },
 
     /** Ends a run's hold: charges what it cost and gives back what was held. Again, or without a hold, it does nothing. */

@@ -2,7 +2,7 @@ import { type UsageGroup, type UsageQuery, type UsageReport, usageGroups, type U
 import { Fault } from '../api/error.ts';
 import { type Clock, iso } from '../base/clock.ts';
 import type { TextPaging } from '../base/page.ts';
-import { columnOf, type Figures, type ReportStore } from './report-store.ts';
+import { columnOf, type Figures, type RangeStore } from './store.ts';
 import { type Zone, zoneOf } from './zone.ts';
 
 interface Bucket {
@@ -30,49 +30,47 @@ function read(query: UsageQuery, clock: Clock) {
 }
 
 /** What an organization used, in ranges of time and by whom (contract section 9): a page costs what its own buckets hold. */
-export function createReport({ store, clock }: { store: ReportStore; clock: Clock }) {
-  return {
-    /** Throws `invalid_parameter`. */
-    report(organization: string, query: UsageQuery, paging: TextPaging): UsageReport {
-      const { zone, from, to, bucket, groups } = read(query, clock);
-      const range = (start: number, end: number) => ({ organization, from: iso(start), to: iso(end) });
-      const columns = groups.map(columnOf);
-      const place = paging.after === null ? null : (JSON.parse(paging.after) as Place);
+export function createReport({ store, clock }: { store: RangeStore; clock: Clock }) {
+  /** Throws `invalid_parameter`. */
+  return (organization: string, query: UsageQuery, paging: TextPaging): UsageReport => {
+    const { zone, from, to, bucket, groups } = read(query, clock);
+    const range = (start: number, end: number) => ({ organization, from: iso(start), to: iso(end) });
+    const columns = groups.map(columnOf);
+    const place = paging.after === null ? null : (JSON.parse(paging.after) as Place);
 
-      const data: UsageRow[] = [];
-      let last: Place | undefined;
-      let more = false;
-      let next = place ? place[0] : from;
-      page: for (;;) {
-        const found = bucket === 'total' ? next : store.first(range(next, to));
-        if (found === undefined || found >= to) break;
-        const { start, end } = bucketOf(zone, bucket, found, from, to);
-        const skip = place !== null && start === place[0] ? place[1] : null;
-        for (const [key, figures] of sorted(store.sums(range(start, end), columns))) {
-          if (skip !== null && key <= skip) continue;
-          if (data.length === paging.limit) {
-            more = true;
-            break page;
-          }
-          const values = JSON.parse(key) as (string | null)[];
-          const group = Object.fromEntries(groups.map((name, index) => [name, values[index] ?? null]));
-          data.push({ start: iso(start), end: iso(end), group, ...figures });
-          last = [start, key];
+    const data: UsageRow[] = [];
+    let last: Place | undefined;
+    let more = false;
+    let next = place ? place[0] : from;
+    page: for (;;) {
+      const found = bucket === 'total' ? next : store.first(range(next, to));
+      if (found === undefined || found >= to) break;
+      const { start, end } = bucketOf(zone, bucket, found, from, to);
+      const skip = place !== null && start === place[0] ? place[1] : null;
+      for (const [key, figures] of sorted(store.sums(range(start, end), columns))) {
+        if (skip !== null && key <= skip) continue;
+        if (data.length === paging.limit) {
+          more = true;
+          break page;
         }
-        next = end;
-        if (next >= to) break;
+        const values = JSON.parse(key) as (string | null)[];
+        const group = Object.fromEntries(groups.map((name, index) => [name, values[index] ?? null]));
+        data.push({ start: iso(start), end: iso(end), group, ...figures });
+        last = [start, key];
       }
-      const totals = store.sums(range(from, to), []).get('[]') ?? nothing;
-      return {
-        from: iso(from),
-        to: iso(to),
-        bucket,
-        group_by: groups,
-        data,
-        totals,
-        next_cursor: more && last ? paging.seal(JSON.stringify(last)) : null,
-      };
-    },
+      next = end;
+      if (next >= to) break;
+    }
+    const totals = store.sums(range(from, to), []).get('[]') ?? nothing;
+    return {
+      from: iso(from),
+      to: iso(to),
+      bucket,
+      group_by: groups,
+      data,
+      totals,
+      next_cursor: more && last ? paging.seal(JSON.stringify(last)) : null,
+    };
   };
 }
 
