@@ -21,6 +21,7 @@ import { listModels } from './providers/models.ts';
 import { createProviders } from './providers/providers.ts';
 import { createUsage } from './usage/usage.ts';
 import { createRegistry } from './harness/registry.ts';
+import { createGrants } from './grants/grants.ts';
 import { createInputs } from './inputs/inputs.ts';
 import { createOperations } from './operations/operations.ts';
 import { createProjects } from './projects/projects.ts';
@@ -29,6 +30,8 @@ import { createSandbox, findBubblewrap } from './runner/sandbox/sandbox.ts';
 import { createEngine, type Engine } from './runs/engine.ts';
 import { createSessions } from './sessions/sessions.ts';
 import { createStorage } from './storage/storage.ts';
+import type { Resolve } from './webhooks/destinations.ts';
+import { createWebhooks } from './webhooks/webhooks.ts';
 import { createWorkspaces } from './workspaces/workspaces.ts';
 
 interface Needs {
@@ -39,6 +42,8 @@ interface Needs {
   env: Record<string, string | undefined>;
   /** argv of a runner. */
   runner: [string, ...string[]];
+  /** Where names lead; the system's answer when absent. */
+  resolve?: Resolve;
   /** Where bubblewrap is; null when it is not. */
   bubblewrap?: () => string | null;
 }
@@ -52,7 +57,7 @@ export function privateFolder(path: string): void {
 }
 
 /** Everything that agentctl is, put together in floor order, without a socket. Call `open` to let it work. */
-export function createApp({ home, config, clock, log, env, runner, bubblewrap }: Needs) {
+export function createApp({ home, config, clock, log, env, runner, bubblewrap, resolve }: Needs) {
   for (const folder of [home.data, home.state]) privateFolder(folder);
   const db = openDb(join(home.data, 'agentctl.db'), join(packageRoot, 'src/schema'));
 
@@ -74,7 +79,7 @@ export function createApp({ home, config, clock, log, env, runner, bubblewrap }:
     isPrepaid: access.isPrepaid,
     usualHold: BigInt(config.credits.usual_limit_micro_usd),
     low: BigInt(config.credits.low_micro_usd),
-    announce: () => {},
+    announce: events.announce,
   });
 
   const agents = createAgents({ db, clock, harnesses: registry.ids });
@@ -86,6 +91,7 @@ export function createApp({ home, config, clock, log, env, runner, bubblewrap }:
     engine?.supervisor.loop.wake();
     operations.loop.wake();
   };
+  const grants = createGrants({ db, clock, changed });
   const workspaces = createWorkspaces({
     db,
     clock,
@@ -168,6 +174,7 @@ export function createApp({ home, config, clock, log, env, runner, bubblewrap }:
     usage,
     credits,
     agents,
+    grants,
     projects,
     workspaces,
     sessions,
@@ -181,6 +188,17 @@ export function createApp({ home, config, clock, log, env, runner, bubblewrap }:
     folder: home.data,
   });
   const { runs, conversations, supervisor } = engine;
+  const webhooks = createWebhooks({
+    db,
+    clock,
+    log,
+    config,
+    events,
+    operations,
+    secrets,
+    ...(resolve ? { resolve } : {}),
+    runOf: runs.about,
+  });
   const storage = createStorage({
     clock,
     data: home.data,
@@ -197,6 +215,7 @@ export function createApp({ home, config, clock, log, env, runner, bubblewrap }:
     idempotency,
     access,
     agents,
+    grants,
     events,
     operations,
     registry,
@@ -215,18 +234,19 @@ export function createApp({ home, config, clock, log, env, runner, bubblewrap }:
     conversations,
     storage,
     supervisor,
+    webhooks,
 
     /** Lets the loops begin: what an earlier daemon left is taken up again. */
     open(): void {
       void sandbox.warm();
-      for (const loop of loops) loop.wake();
+      for (const loop of [...loops, webhooks.loop]) loop.wake();
     },
 
     /** Resolves when nothing is due. */
     async settle(): Promise<void> {
-      for (const work of [...loops, operations, engine]) await work.settle();
+      for (const work of [...loops, operations, engine, webhooks]) await work.settle();
       // What was settled last may have set the first going again.
-      for (const work of [...loops, operations, engine]) await work.settle();
+      for (const work of [...loops, operations, engine, webhooks]) await work.settle();
     },
 
     /** Ends the loops and lets go of the runners, which go on; closes the database. */
@@ -235,6 +255,7 @@ export function createApp({ home, config, clock, log, env, runner, bubblewrap }:
       workspaces.close();
       await Promise.all(loops.map((loop) => loop.stop()));
       for (const work of [operations, engine]) await work.settle();
+      await webhooks.close();
       await checkpoints.close();
       db.close();
     },

@@ -9,6 +9,8 @@ import { agentRows } from './rows/agents.ts';
 import { sessionRows } from './rows/sessions.ts';
 import { runRows } from './rows/runs.ts';
 import { artifactRows } from './rows/artifacts.ts';
+import { webhookRows } from './rows/webhooks.ts';
+import { grantRows } from './rows/grants.ts';
 import { serverRows } from './rows/server.ts';
 import { storageRows } from './rows/storage.ts';
 
@@ -21,9 +23,11 @@ export const api = {
   ...agentRows,
   ...sessionRows,
   ...runRows,
+  ...grantRows,
   ...accessRows,
   ...artifactRows,
   ...usageRows,
+  ...webhookRows,
   ...serverRows,
   ...storageRows,
 } as const satisfies Record<string, Endpoint>;

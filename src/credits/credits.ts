@@ -4,6 +4,7 @@ import { Fault } from '../api/error.ts';
 import { type Clock, iso } from '../base/clock.ts';
 import type { Db, Tx } from '../base/db.ts';
 import { type Paging, toPage } from '../base/page.ts';
+import type { Events } from '../events/events.ts';
 import { type Account, createStore } from './store.ts';
 
 interface Needs {
@@ -15,8 +16,7 @@ interface Needs {
   usualHold: bigint;
   /** Micro-USD: when a hold leaves less than this available, that is told. */
   low: bigint;
-  /** Tells the organization's webhooks that little is left. */
-  announce(tx: Tx, organization: string, credits: Credits): void;
+  announce: Events['announce'];
 }
 
 /**
@@ -85,7 +85,15 @@ export function createCredits({ db, clock, isPrepaid, usualHold, low, announce }
           { details: { available_micro_usd: String(available), required_micro_usd: String(required) } },
         );
       write(organization, 'hold', required, { run_id });
-      if (available >= low && available - required < low) announce(tx, organization, this.get(organization));
+      if (available < low || available - required >= low) return;
+      const { policy: _policy, ...credits } = describe(organization, store.account(organization));
+      announce(tx, {
+        organization_id: organization,
+        run_id: null,
+        type: 'credits.low',
+        created_at: iso(clock.now()),
+        data: { object: 'credits', id: organization, ...credits },
+      });
     },
 
     /** Ends a run's hold: charges what it cost and gives back what was held. Again, or without a hold, it does nothing. */

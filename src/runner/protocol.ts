@@ -1,3 +1,4 @@
+import type { GrantPattern } from '../api/grants.ts';
 import type { InputAnswer, InputDraft } from '../api/inputs.ts';
 import type {
   FileChange,
@@ -89,6 +90,8 @@ export interface RunSpec {
   permission_mode: PermissionMode;
   on_input: OnInput;
   input_timeout_seconds: number;
+  /** What a person has allowed for good. */
+  grants: (GrantPattern & { id: string })[];
   /** The JSON Schema that the final answer must fit; null for none. */
   output_schema: Record<string, unknown> | null;
   /** Null where nothing is enforced. */
@@ -151,5 +154,7 @@ export type ControlRecord =
 export type Command =
   | { command: 'cancel' }
   | { command: 'answer'; request_id: string; answer: InputAnswer }
+  /** All that is allowed for good from now on. */
+  | { command: 'grants'; grants: RunSpec['grants'] }
   | { command: 'ping' };
 export type CommandLine = Command & { nonce: string };

@@ -181,6 +181,7 @@ export class Run implements Stage {
 
   #obey(command: Command): void {
     if (command.command === 'cancel') this.stop({ kind: 'cancel' });
+    else if (command.command === 'grants') this.spec.grants = command.grants;
     else if (command.command === 'answer') this.#half?.answer(command.request_id, command.answer);
   }
 

@@ -31,6 +31,7 @@ export const permission = (some: Partial<InputRequest> = {}): InputRequest => ({
   ],
   allow_text: false,
   schema: null,
+  grant: null,
   status: 'pending',
   answer: null,
   answered_by: null,
