@@ -169,7 +169,7 @@ describe('every reply is what its row says', () => {
 
   test('usage and credits', async () => {
     await call('getUsage', { query: '?bucket=day&group_by=harness,model&time_zone=Europe/Berlin' });
-    await call('getCredits');
+    expect((await call('getCredits')).body.policy).toBe('unlimited');
     await call('grantCredits', { body: { amount_micro_usd: '1000000', note: null } });
     await call('listCreditEntries');
   });

@@ -51,7 +51,7 @@ describe('usage', () => {
   const from = '2026-03-28T00:00:00Z';
   const to = '2026-03-31T00:00:00Z';
   const usage = async (query: Record<string, string>) =>
-    scene.call('GET', `/v1/usage?${new URLSearchParams({ from, to, ...query })}`);
+    scene.call('GET', `/v1/usage?${new URLSearchParams({ from, to, ...query }).toString()}`);
 
   test('the sum of a range; a cost that nobody knows is counted apart', async () => {
     const { body } = await usage({});
