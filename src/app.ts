@@ -70,6 +70,7 @@ export function createApp({ home, config, clock, log, env, runner, bubblewrap, r
   const registry = createRegistry({
     rows: config.harnesses,
     env,
+    folder: join(home.data, 'harnesses'),
     isCallable: () => providers.list().some(({ ready }) => ready),
   });
   const usage = createUsage({ db, clock });
@@ -91,6 +92,7 @@ export function createApp({ home, config, clock, log, env, runner, bubblewrap, r
     engine?.supervisor.loop.wake();
     operations.loop.wake();
   };
+  const findBox = bubblewrap ?? (() => findBubblewrap(env.PATH ?? ''));
   const grants = createGrants({ db, clock, changed });
   const workspaces = createWorkspaces({
     db,
@@ -105,7 +107,11 @@ export function createApp({ home, config, clock, log, env, runner, bubblewrap, r
     trees: {
       assertUsable: (organization, checkpoint) => checkpoints.assertUsable(organization, checkpoint),
       fork: (organization, checkpoint, into) => checkpoints.fork(organization, checkpoint, into),
+      keepLast: (workspace) => checkpoints.keepLast(workspace),
+      forget: (workspace) => checkpoints.forget(workspace),
+      explain: (error) => checkpoints.explain(error),
     },
+    bubblewrap: findBox,
     changed,
   });
   const projects = createProjects({
@@ -157,7 +163,7 @@ export function createApp({ home, config, clock, log, env, runner, bubblewrap, r
     env: harnessEnvironment(env),
   });
   const sandbox = createSandbox({
-    find: bubblewrap ?? (() => findBubblewrap(env.PATH ?? '')),
+    find: findBox,
     folder: home.runtime,
     hidden: [home.data, home.state, home.runtime, dirname(home.config)],
   });

@@ -53,7 +53,7 @@ class Conversation implements Half {
   readonly #noise: Chatter;
   readonly #connection: acp.ClientConnection;
   readonly #exited: Promise<void>;
-  readonly #authMethod: string | null;
+  readonly #launch: Launch;
   #exit: { code: number | null; signal: NodeJS.Signals | null } | null = null;
   #session: string | null = null;
   #spend: Spend | null = null;
@@ -73,10 +73,8 @@ class Conversation implements Half {
     this.#questions = new Questions(stage);
     this.#errors = new Chatter(stage, 'stderr');
     this.#noise = new Chatter(stage, 'stdout');
-    const launch = new Launch(spec, stage.gateway);
-    this.#authMethod = launch.authMethod;
-    launch.writeFiles();
-    const { program, args, cwd, env } = stage.start(launch.command(), launch.environment());
+    this.#launch = Launch.prepare(spec, stage.gateway);
+    const { program, args, cwd, env } = stage.start(this.#launch.command(), this.#launch.environment());
     const child = spawn(program, args, {
       cwd,
       env,
@@ -265,7 +263,7 @@ class Conversation implements Half {
       }),
       'initialize',
     );
-    const method = this.#authMethod;
+    const method = this.#launch.authMethod;
     if (method !== null) await this.#within(agent.request('authenticate', { methodId: method }), 'authenticate');
     const { session, resumed, loaded, told } = await this.#begin(record(hello.agentCapabilities) ?? {});
     const id = text(session.sessionId) ?? spec.native_session_id ?? '';
@@ -343,7 +341,6 @@ class Conversation implements Half {
         this.#log('warn', `The agent did not take ${value} as ${configId}: ${(error as Error).message}`);
       }
     };
-    // With a gateway the start environment alone decides: there the model has another name.
     if (spec.model !== null && !spec.gateway && offered && offered.current !== spec.model) {
       if (offered.values.includes(spec.model)) await set(offered.id, spec.model);
       else

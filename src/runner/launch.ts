@@ -22,7 +22,7 @@ export class Launch {
   readonly #values: Record<string, string>;
   readonly #model: string | null;
 
-  constructor(spec: RunSpec, gateway: string | null) {
+  private constructor(spec: RunSpec, gateway: string | null) {
     this.#spec = spec;
     this.#model = spec.gateway ? spec.gateway.model : spec.model;
     this.#values = { model: this.#model ?? '', home: spec.session_folder, workspace: spec.workspace.path };
@@ -35,6 +35,13 @@ export class Launch {
       kind: provider.kind,
       ai_sdk: sdks[provider.kind],
     });
+  }
+
+  /** Writes the row's files and answers how to start it. Throws for a file that would stand outside of the session's folder. */
+  static prepare(spec: RunSpec, gateway: string | null): Launch {
+    const launch = new Launch(spec, gateway);
+    launch.#writeFiles();
+    return launch;
   }
 
   #fill(name?: string): Fill {
@@ -77,9 +84,9 @@ export class Launch {
 
   /**
    * Writes the files below the session's private folder, mode 0600. A line of a TOML file that needs a model is left out when
-   * there is none. Throws for a path that leads out of the folder.
+   * there is none.
    */
-  writeFiles(): void {
+  #writeFiles(): void {
     const { harness, gateway, session_folder } = this.#spec;
     for (const [name, text] of Object.entries({ ...harness.files, ...(gateway && harness.managed?.files) })) {
       const path = resolve(session_folder, this.#fill()(name));
