@@ -70,7 +70,7 @@ export function createApp({ home, config, clock, log, env, runner, bubblewrap, r
     rows: config.harnesses,
     env,
     folder: join(home.data, 'harnesses'),
-    isCallable: () => providers.list().some(({ ready }) => ready),
+    isCallable: (dialect) => providers.route(dialect, null) !== undefined,
   });
   const usage = createUsage({ db });
 
@@ -215,6 +215,7 @@ export function createApp({ home, config, clock, log, env, runner, bubblewrap, r
     events,
     operations,
     registry,
+    usage,
     /** The models that are known, as the API shows them. */
     models: () => listModels(providers.list(), registry.speakers()),
     projects,

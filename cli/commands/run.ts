@@ -25,6 +25,7 @@ export interface RunOptions {
   permission?: 'ask' | 'accept-edits' | 'full';
   onInput?: Body['on_input'];
   sandbox?: Body['sandbox'];
+  billing?: Body['billing_mode'];
   artifact?: string[];
   outputSchema?: string;
   output?: string;
@@ -55,6 +56,7 @@ export async function runCommand(context: Context, options: RunOptions, given?: 
       : {}),
     ...(options.onInput ? { on_input: options.onInput } : {}),
     ...(options.sandbox ? { sandbox: options.sandbox } : {}),
+    ...(options.billing ? { billing_mode: options.billing } : {}),
     ...(options.artifact ? { artifacts: options.artifact } : {}),
     ...(options.outputSchema ? { output_schema: schemaIn(options.outputSchema) } : {}),
     ...(options.label ? { metadata: options.label } : {}),
@@ -111,12 +113,19 @@ async function startAndFollow(context: Context, client: Client, body: Body, opti
   const { out } = context;
   const accepted = await start(context, client, body, options.idempotencyKey);
   const { run_id } = accepted;
+  const { harness, billing_mode } = await client.call('getRun', { path: { run_id } });
+  if (billing_mode === 'external' && body.billing_mode === undefined)
+    out.note(
+      out.paint(
+        'dim',
+        `${harness} calls its models with its own login (billing external): what it says that costs is recorded and not charged`,
+      ),
+    );
   if (options.detach) {
     if (out.isJson) out.json(accepted);
     else out.print(run_id);
     return exit.good;
   }
-  const harness = body.harness ?? (await client.call('getRun', { path: { run_id } })).harness;
   const { watchRun } = await import('../watch.ts');
   const { ending, cancelledByUs } = await watchRun(
     { context, client, runId: run_id, harness, interrupt: 'cancel' },

@@ -24,6 +24,12 @@ export function workCommands(program: Command, does: Does): void {
       new Option('--permission <mode>', 'what the agent may do unasked').choices(['ask', 'accept-edits', 'full']),
     )
     .addOption(new Option('--on-input <what>', 'when the agent asks something').choices(['ask', 'reject', 'fail']))
+    .addOption(
+      new Option('--billing <mode>', 'call models with a key of ours, or with the harness’s own login').choices([
+        'managed',
+        'external',
+      ]),
+    )
     .addOption(new Option('--sandbox <mode>', 'whether to run in a sandbox').choices(['auto', 'none', 'required']))
     .option('--artifact <glob>', 'keep these files when the run has ended; may be repeated', several)
     .option('--output-schema <file>', 'a JSON Schema that the answer must fit; the result is then that JSON')

@@ -224,6 +224,7 @@ export function createRuns(needs: Needs) {
       assertGlobs(body.artifacts ?? []);
       const billing_mode = billing.modeOf(harness, resolved.model, body.billing_mode);
       billing.assertKept(limits, harness, resolved.model, billing_mode);
+      billing.assertBudget(billing_mode, harness, project);
       if (session?.status === 'archived')
         throw new Fault('invalid_state', 'This session is archived.', { details: { state: 'archived' } });
       if (body.on_busy === 'reject' && session && store.hasOpen('session_id', session.id))
