@@ -30,7 +30,7 @@ export interface RegistryOptions {
   rows: Record<string, HarnessSettings>;
   /** The daemon's environment: PATH is searched, and programs are asked for their version with PATH and HOME of it. */
   env: Record<string, string | undefined>;
-  /** Whether there is a provider with a key that speaks this interface; when left out, the environment decides for our own agent. */
+  /** Whether a provider that is spoken to so can be called; when left out, the environment decides for our own agent. */
   isCallable?: (dialect: Exclude<HarnessRow['dialect'], null>) => boolean;
   /** Where `agentctl harnesses install` puts programs: they come before those of PATH. */
   folder?: string;
@@ -154,8 +154,9 @@ export function createRegistry({ rows: settings, env, folder, isCallable }: Regi
     if (row.version_arguments === null) return { ...shown, status: 'available' };
     const version = await versions.of(found, row.version_arguments);
     if ('broken' in version) return { ...shown, status: 'broken' };
-    const isManaged = row.managed !== null && row.dialect !== null && (isCallable?.(row.dialect) ?? false);
-    const isReady = settings[row.id] !== undefined || isManaged || isLoggedIn(row.id, env.HOME);
+    // With a key of a provider that it speaks to it needs no login of its own.
+    const isCarried = row.managed !== null && row.dialect !== null && (isCallable?.(row.dialect) ?? false);
+    const isReady = settings[row.id] !== undefined || isCarried || isLoggedIn(row.id, env.HOME);
     const status = isReady ? 'available' : 'needs_login';
     return { ...shown, version: version.version === '' ? null : version.version, status };
   };
