@@ -1,4 +1,7 @@
+import { once } from 'node:events';
 import { existsSync, readFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
 import { type Api, api, type OperationId } from '../../src/api/api.ts';
@@ -28,10 +31,25 @@ const agent = scriptedAgent({
   ],
 });
 
-const mortal = new Mortal(
-  createHome(`[runs]\ngrace_seconds = 0.2\nwarm_runners = 0\n${harnessConfig('scripted', agent)}`),
-);
-afterAll(() => mortal.remove());
+/** Who is told by webhooks: the ids of the events that came. */
+const told = new Set<unknown>();
+const receiver = createServer((request, response) => {
+  told.add(request.headers['webhook-id']);
+  response.end();
+}).listen(0, '127.0.0.1');
+await once(receiver, 'listening');
+const hook = `127.0.0.1:${(receiver.address() as AddressInfo).port}`;
+
+const config = [
+  '[runs]\ngrace_seconds = 0.2\nwarm_runners = 0\n',
+  `[webhooks]\nallow_private = ["${hook}"]\n`,
+  harnessConfig('scripted', agent),
+];
+const mortal = new Mortal(createHome(config.join('')));
+afterAll(async () => {
+  await mortal.remove();
+  receiver.close();
+});
 const { home } = mortal;
 const insist = mortal.insist.bind(mortal);
 const follow = mortal.follow.bind(mortal);
@@ -170,6 +188,26 @@ const converse = async () => {
   expect(readFileSync(join(path, 'ran.txt'), 'utf8')).toBe('ran\n');
 };
 
+/** A webhook: made, tried out, changed, removed. */
+const notify = async () => {
+  const { id } = await insist('POST', '/v1/webhook-endpoints', {
+    url: `http://${hook}/`,
+    event_types: ['webhook.test'],
+  });
+  const at = `/v1/webhook-endpoints/${id}`;
+  await insist('PATCH', at, { description: 'changed' });
+  await insist('POST', `${at}/rotate-secret`, {});
+  expect(await insist('GET', at)).toMatchObject({ description: 'changed', secrets: [{}, {}] });
+  const delivery = await insist('POST', `${at}/test`, {});
+  const delivered = ({ status }: { status: string }) => status === 'succeeded';
+  await follow('the delivery', `/v1/webhook-deliveries/${delivery.id}`, delivered);
+  expect(told).toContain(delivery.event_id);
+  const replay = await insist('POST', `/v1/webhook-deliveries/${delivery.id}/replay`, {});
+  expect(await mortal.done(replay)).toMatchObject({ status: 'succeeded' });
+  await insist('DELETE', at);
+  expect(await insist('GET', at)).toMatchObject({ status: 'disabled', disabled_reason: 'deleted' });
+};
+
 /** A key: made, and of no use any more. */
 const key = async () => {
   const made = await insist('POST', '/v1/api-keys', { name: 'ci', scopes: ['runs:read'] });
@@ -264,6 +302,12 @@ const flows: Record<Writing, (() => Promise<void>) | Flow> = {
   },
   scheduleProjectDeletion: removeProject,
   cancelProjectDeletion: removeProject,
+  createWebhookEndpoint: notify,
+  updateWebhookEndpoint: notify,
+  rotateWebhookSecret: notify,
+  testWebhookEndpoint: notify,
+  replayWebhookDelivery: notify,
+  deleteWebhookEndpoint: notify,
   createApiKey: key,
   revokeApiKey: key,
   createSignInCode: signIn,
