@@ -308,6 +308,12 @@ const flows: Record<Writing, (() => Promise<void>) | Flow> = {
   testWebhookEndpoint: notify,
   replayWebhookDelivery: notify,
   deleteWebhookEndpoint: notify,
+  grantCredits: async () => {
+    const balance = async () => Number((await insist('GET', '/v1/credits')).balance_micro_usd);
+    const before = await balance();
+    await insist('POST', '/v1/credits/grants', { amount_micro_usd: '5' });
+    expect(await balance()).toBe(before + 5);
+  },
   createApiKey: key,
   revokeApiKey: key,
   createSignInCode: signIn,
