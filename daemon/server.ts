@@ -21,6 +21,7 @@ import { runRoutes } from './routes/runs.ts';
 import { serverRoutes } from './routes/server.ts';
 import { storageRoutes } from './routes/storage.ts';
 import { sessionRoutes } from './routes/sessions.ts';
+import { webhookRoutes } from './routes/webhooks.ts';
 import { workspaceRoutes } from './routes/workspaces.ts';
 
 /** Said with every answer. */
@@ -102,6 +103,9 @@ export async function createServer(app: App, loggerInstance?: FastifyBaseLogger)
       routing(request.raw, reply.raw);
     });
 
+  server.addHook('onListen', async () => {
+    for (const address of server.addresses()) if (typeof address === 'object') app.webhooks.listensOn(address.port);
+  });
   await server.register(async (scope) => servePrivate(scope, app));
   bind(server, app, {
     ...projectRoutes(app),
@@ -115,6 +119,7 @@ export async function createServer(app: App, loggerInstance?: FastifyBaseLogger)
     ...runRoutes(app),
     ...grantRoutes(app),
     ...operationRoutes(app),
+    ...webhookRoutes(app),
     ...accessRoutes(app),
     ...serverRoutes(app),
   });

@@ -16,6 +16,9 @@ import { openSecrets } from './base/secrets.ts';
 import { type Checkpoints, createCheckpoints } from './checkpoints/checkpoints.ts';
 import { createEvents } from './events/events.ts';
 import { createFiles } from './files/files.ts';
+import { listModels } from './providers/models.ts';
+import { createProviders } from './providers/providers.ts';
+import { createUsage } from './usage/usage.ts';
 import { createRegistry } from './harness/registry.ts';
 import { createGrants } from './grants/grants.ts';
 import { createInputs } from './inputs/inputs.ts';
@@ -26,6 +29,8 @@ import { createSandbox, findBubblewrap } from './runner/sandbox/sandbox.ts';
 import { createEngine, type Engine } from './runs/engine.ts';
 import { createSessions } from './sessions/sessions.ts';
 import { createStorage } from './storage/storage.ts';
+import type { Resolve } from './webhooks/destinations.ts';
+import { createWebhooks } from './webhooks/webhooks.ts';
 import { createWorkspaces } from './workspaces/workspaces.ts';
 
 interface Needs {
@@ -36,6 +41,8 @@ interface Needs {
   env: Record<string, string | undefined>;
   /** argv of a runner. */
   runner: [string, ...string[]];
+  /** Where names lead; the system's answer when absent. */
+  resolve?: Resolve;
   /** Where bubblewrap is; null when it is not. */
   bubblewrap?: () => string | null;
 }
@@ -49,7 +56,7 @@ export function privateFolder(path: string): void {
 }
 
 /** Everything that agentctl is, put together in floor order, without a socket. Call `open` to let it work. */
-export function createApp({ home, config, clock, log, env, runner, bubblewrap }: Needs) {
+export function createApp({ home, config, clock, log, env, runner, bubblewrap, resolve }: Needs) {
   for (const folder of [home.data, home.state]) privateFolder(folder);
   const db = openDb(join(home.data, 'agentctl.db'), join(packageRoot, 'src/schema'));
 
@@ -58,7 +65,14 @@ export function createApp({ home, config, clock, log, env, runner, bubblewrap }:
   const events = createEvents({ db });
   const operations = createOperations({ db, clock, log });
   const access = createAccess({ db, clock, token: openSessionToken(home.token, clock), config: config.oauth });
-  const registry = createRegistry({ rows: config.harnesses, env });
+  const providers = createProviders({ settings: config.providers, env });
+  const registry = createRegistry({
+    rows: config.harnesses,
+    env,
+    folder: join(home.data, 'harnesses'),
+    isCallable: () => providers.list().some(({ ready }) => ready),
+  });
+  const usage = createUsage({ db });
 
   const agents = createAgents({ db, clock, harnesses: registry.ids });
   const sessions = createSessions({ db, clock });
@@ -148,6 +162,8 @@ export function createApp({ home, config, clock, log, env, runner, bubblewrap }:
     idempotency,
     events,
     registry,
+    providers,
+    usage,
     agents,
     grants,
     projects,
@@ -163,6 +179,17 @@ export function createApp({ home, config, clock, log, env, runner, bubblewrap }:
     folder: home.data,
   });
   const { runs, conversations, supervisor } = engine;
+  const webhooks = createWebhooks({
+    db,
+    clock,
+    log,
+    config,
+    events,
+    operations,
+    secrets,
+    ...(resolve ? { resolve } : {}),
+    runOf: runs.about,
+  });
   const storage = createStorage({
     clock,
     data: home.data,
@@ -183,6 +210,8 @@ export function createApp({ home, config, clock, log, env, runner, bubblewrap }:
     events,
     operations,
     registry,
+    /** The models that are known, as the API shows them. */
+    models: () => listModels(providers.list(), registry.speakers()),
     projects,
     workspaces,
     files,
@@ -194,18 +223,19 @@ export function createApp({ home, config, clock, log, env, runner, bubblewrap }:
     conversations,
     storage,
     supervisor,
+    webhooks,
 
     /** Lets the loops begin: what an earlier daemon left is taken up again. */
     open(): void {
       void sandbox.warm();
-      for (const loop of loops) loop.wake();
+      for (const loop of [...loops, webhooks.loop]) loop.wake();
     },
 
     /** Resolves when nothing is due. */
     async settle(): Promise<void> {
-      for (const work of [...loops, operations, engine]) await work.settle();
+      for (const work of [...loops, operations, engine, webhooks]) await work.settle();
       // What was settled last may have set the first going again.
-      for (const work of [...loops, operations, engine]) await work.settle();
+      for (const work of [...loops, operations, engine, webhooks]) await work.settle();
     },
 
     /** Ends the loops and lets go of the runners, which go on; closes the database. */
@@ -214,6 +244,7 @@ export function createApp({ home, config, clock, log, env, runner, bubblewrap }:
       workspaces.close();
       await Promise.all(loops.map((loop) => loop.stop()));
       for (const work of [operations, engine]) await work.settle();
+      await webhooks.close();
       await checkpoints.close();
       db.close();
     },

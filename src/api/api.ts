@@ -8,6 +8,7 @@ import { agentRows } from './rows/agents.ts';
 import { sessionRows } from './rows/sessions.ts';
 import { runRows } from './rows/runs.ts';
 import { artifactRows } from './rows/artifacts.ts';
+import { webhookRows } from './rows/webhooks.ts';
 import { grantRows } from './rows/grants.ts';
 import { serverRows } from './rows/server.ts';
 import { storageRows } from './rows/storage.ts';
@@ -24,6 +25,7 @@ export const api = {
   ...grantRows,
   ...accessRows,
   ...artifactRows,
+  ...webhookRows,
   ...serverRows,
   ...storageRows,
 } as const satisfies Record<string, Endpoint>;
