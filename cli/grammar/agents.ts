@@ -45,7 +45,6 @@ export function agentCommands(program: Command, does: Does): void {
     .description('make agents what a file says, by name')
     .requiredOption('-f, --file <path>', 'JSON: one agent, or a list; - reads standard input')
     .action(does(load, 'apply'));
-  listing(program.command('harnesses'));
   const install = () => import('../commands/harness-install.ts');
   const harnesses = listing(program.command('harnesses'))
     .description('the agents there are, and which are installed')
