@@ -8,6 +8,7 @@ import { daemonCommands } from './grammar/daemon.ts';
 import { humanCommands } from './grammar/human.ts';
 import { placeCommands } from './grammar/places.ts';
 import { upkeepCommands } from './grammar/upkeep.ts';
+import { webhookCommands } from './grammar/webhooks.ts';
 import { workCommands } from './grammar/work.ts';
 import type { Action, Does } from './options.ts';
 
@@ -79,6 +80,7 @@ function tree(does: Does, process: Process): Command {
   placeCommands(program, does);
   agentCommands(program, does);
   accessCommands(program, does);
+  webhookCommands(program, does);
   daemonCommands(program, does);
   upkeepCommands(program, does);
   return program;
