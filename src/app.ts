@@ -62,7 +62,7 @@ export function createApp({ home, config, clock, log, env, runner, bubblewrap, r
   const events = createEvents({ db });
   const operations = createOperations({ db, clock, log });
   const access = createAccess({ db, clock, token: openSessionToken(home.token, clock), config: config.oauth });
-  const registry = createRegistry({ rows: config.harnesses, env });
+  const registry = createRegistry({ rows: config.harnesses, env, folder: join(home.data, 'harnesses') });
 
   const agents = createAgents({ db, clock, harnesses: registry.ids });
   const sessions = createSessions({ db, clock });

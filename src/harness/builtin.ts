@@ -3,7 +3,7 @@ import { ownProgram } from '../base/root.ts';
 import type { HarnessRow } from './row.ts';
 
 const quiet = { NO_BROWSER: '1', CI: '1', NO_COLOR: '1', TERM: 'dumb' };
-const npm = (name: string): string => `npm install -g ${name}`;
+const install = (id: string): string => `agentctl harnesses install ${id}`;
 
 /**
  * The harnesses that are known from the start. They use the login that the user has made with them, in the user's own home; a
@@ -82,7 +82,7 @@ export const builtinRows: readonly HarnessRow[] = [
     dialect: 'anthropic',
     version_arguments: ['--version'],
     capabilities: { resume: true, input: true, mcp: true, usage: true, cost: true, models: true, sandbox: true },
-    install_hint: npm('@agentclientprotocol/claude-agent-acp'),
+    install_hint: install('claude'),
   },
   {
     id: 'codex',
@@ -98,7 +98,7 @@ export const builtinRows: readonly HarnessRow[] = [
     dialect: 'responses',
     version_arguments: ['--version'],
     capabilities: { resume: true, input: true, mcp: true, usage: true, cost: false, models: true, sandbox: true },
-    install_hint: npm('@agentclientprotocol/codex-acp'),
+    install_hint: install('codex'),
   },
   {
     id: 'gemini',
@@ -115,7 +115,7 @@ export const builtinRows: readonly HarnessRow[] = [
     version_arguments: ['--version'],
     // It can load a session, but not one of the same minute (gemini-cli#28775): it is told what was said instead.
     capabilities: { resume: false, input: true, mcp: true, usage: true, cost: false, models: true, sandbox: true },
-    install_hint: npm('@google/gemini-cli'),
+    install_hint: install('gemini'),
   },
   {
     id: 'opencode',
@@ -138,6 +138,6 @@ export const builtinRows: readonly HarnessRow[] = [
     dialect: 'any',
     version_arguments: ['--version'],
     capabilities: { resume: true, input: true, mcp: true, usage: true, cost: true, models: true, sandbox: true },
-    install_hint: npm('opencode-ai'),
+    install_hint: install('opencode'),
   },
 ];

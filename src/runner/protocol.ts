@@ -113,7 +113,7 @@ export interface HarnessTraces {
 /** The control records of the spool. The daemon turns them into state and, where the contract names one, an event. */
 export type ControlRecord =
   /** The harness runs. Makes the run `running`. */
-  | { record: 'started'; at: string; harness_version: string | null; model: string | null }
+  | { record: 'started'; at: string; harness_version: string | null; harness_path?: string; model: string | null }
   /** What the harness calls the conversation, for the next run of the session. */
   | { record: 'session'; native_session_id: string }
   /** Figures so far; `limit_percent` of the cost and time limits, null where there is none. */

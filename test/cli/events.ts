@@ -67,6 +67,7 @@ export const started = (harness = 'claude', model: string | null = 'sonnet-4.5')
     {
       harness,
       harness_version: '2.1.0',
+      harness_path: '/usr/bin/claude-agent-acp',
       model,
       agent_id: null,
       agent_revision: null,
