@@ -8,7 +8,11 @@ import type { Handlers } from '../bind.ts';
 const numbered = <T>(items: T[], after: number | null, limit: number) =>
   items.map((item, index) => ({ key: index + 1, item })).slice(after ?? 0, (after ?? 0) + limit + 1);
 
-export const serverRoutes = ({ access, registry }: App): Pick<Handlers, 'getMe' | 'listModels' | 'listHarnesses'> => ({
+export const serverRoutes = ({
+  access,
+  registry,
+  models,
+}: App): Pick<Handlers, 'getMe' | 'listModels' | 'listHarnesses'> => ({
   getMe: (_input, { principal }) => ({ ...access.describe(principal), server: { version, api_version: apiVersion } }),
 
   async listHarnesses(_input, { paging }) {
@@ -18,6 +22,6 @@ export const serverRoutes = ({ access, registry }: App): Pick<Handlers, 'getMe' 
 
   async listModels(_input, { paging }) {
     const page = paging();
-    return toPage(numbered(await registry.models(), page.after, page.limit), page, ({ item }) => item);
+    return toPage(numbered(await models(), page.after, page.limit), page, ({ item }) => item);
   },
 });

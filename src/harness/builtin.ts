@@ -1,13 +1,14 @@
 import { providers } from '../base/providers.ts';
 import { ownProgram } from '../base/root.ts';
+import { managed } from './managed.ts';
 import type { HarnessRow } from './row.ts';
 
 const quiet = { NO_BROWSER: '1', CI: '1', NO_COLOR: '1', TERM: 'dumb' };
 const install = (id: string): string => `agentctl harnesses install ${id}`;
 
 /**
- * The harnesses that are known from the start. They use the login that the user has made with them, in the user's own home; a
- * row of the configuration with the same id takes a built-in one's place.
+ * The harnesses that are known from the start. Where there is no key for a provider they use the login that the user has made
+ * with them, in the user's own home; a row of the configuration with the same id takes a built-in one's place.
  */
 export const builtinRows: readonly HarnessRow[] = [
   {
@@ -19,6 +20,7 @@ export const builtinRows: readonly HarnessRow[] = [
     pass_env: [],
     files: {},
     auth_method: null,
+    managed: null,
     modes: {},
     reports_cost: true,
     dialect: null,
@@ -35,6 +37,7 @@ export const builtinRows: readonly HarnessRow[] = [
     pass_env: providers.flatMap(({ keys, address }) => [...keys, address]),
     files: {},
     auth_method: null,
+    managed: managed.builtin!,
     modes: { ask: 'ask', accept_edits: 'accept_edits', full: 'full' },
     reports_cost: false,
     dialect: 'any',
@@ -51,6 +54,7 @@ export const builtinRows: readonly HarnessRow[] = [
     pass_env: [],
     files: {},
     auth_method: null,
+    managed: null,
     modes: {},
     reports_cost: true,
     dialect: null,
@@ -77,6 +81,7 @@ export const builtinRows: readonly HarnessRow[] = [
     pass_env: [],
     files: {},
     auth_method: null,
+    managed: managed.claude!,
     modes: {},
     reports_cost: true,
     dialect: 'anthropic',
@@ -93,6 +98,7 @@ export const builtinRows: readonly HarnessRow[] = [
     pass_env: [],
     files: {},
     auth_method: null,
+    managed: managed.codex!,
     modes: { ask: 'read-only', accept_edits: 'agent', full: 'agent-full-access' },
     reports_cost: false,
     dialect: 'responses',
@@ -109,6 +115,7 @@ export const builtinRows: readonly HarnessRow[] = [
     pass_env: [],
     files: {},
     auth_method: null,
+    managed: managed.gemini!,
     modes: {},
     reports_cost: false,
     dialect: 'gemini',
@@ -133,6 +140,7 @@ export const builtinRows: readonly HarnessRow[] = [
     pass_env: [],
     files: {},
     auth_method: null,
+    managed: managed.opencode!,
     modes: {},
     reports_cost: true,
     dialect: 'any',

@@ -15,6 +15,12 @@ export interface HarnessRow {
   /** Files below the session's private folder, with the same templates. */
   files: Record<string, string>;
   auth_method: string | null;
+  /**
+   * What is added, over all this, when its calls of models go through the run's gateway: `{{gateway}}` (address),
+   * `{{gateway_api}}` (the same with the version's segment), `{{gateway_key}}`, `{{kind}}` (of the provider) and `{{ai_sdk}}`
+   * are filled in, too. Null for one that cannot be told where to call.
+   */
+  managed: { env: Record<string, string>; files: Record<string, string>; auth_method: string | null } | null;
   /** Values of the agent's own option `mode` for our permission modes; where there is none, the runner answers by itself. */
   modes: Partial<Record<PermissionMode, string>>;
   reports_cost: boolean;
@@ -33,5 +39,5 @@ export const fileOf = ([program = '', script]: readonly string[]): string =>
 /** How a harness is started: a row whose program was found, so that the first of `command` is an absolute path. */
 export type HarnessLaunch = Pick<
   HarnessRow,
-  'id' | 'kind' | 'command' | 'env' | 'files' | 'auth_method' | 'modes' | 'reports_cost' | 'capabilities'
+  'id' | 'kind' | 'command' | 'env' | 'files' | 'auth_method' | 'managed' | 'modes' | 'reports_cost' | 'capabilities'
 > & { version: string | null };

@@ -36,7 +36,7 @@ export interface Answer {
 
 /**
  * The real app behind a real listener on a folder of its own, with the runner from source; on a machine without a sandbox,
- * unless bubblewrap's place is given.
+ * unless bubblewrap's place is given, and without keys of providers, unless `env` has some.
  */
 export async function openApp({
   config = {},
@@ -44,14 +44,17 @@ export async function openApp({
   folder = mkdtempSync(join(tmpdir(), 'agentctl-test-')),
   bubblewrap = () => null,
   resolve,
+  env: more = {},
 }: {
   config?: object;
   clock?: Clock;
   folder?: string;
   bubblewrap?: () => string | null;
   resolve?: Resolve;
+  env?: Record<string, string>;
 } = {}): Promise<TestApp> {
-  const env = { ...process.env, AGENTCTL_HOME: folder };
+  const { PATH, HOME } = process.env;
+  const env = { PATH, HOME, AGENTCTL_HOME: folder, ...more };
   const home = locate(env);
   const app = createApp({
     home,
