@@ -164,6 +164,9 @@ export function createSender({ db, clock, log, store, endpoints, destinations, e
       await Promise.all([...sending.values()].map(({ done }) => done));
     },
 
+    /** Whether some have ended and others have not. */
+    hasMore: (): boolean => finished.length > 0 && finished.length < sending.size,
+
     busy: (): boolean => sending.size > 0,
 
     /** Breaks off what is under way: it is due as before. */
