@@ -14,10 +14,11 @@ import { createPrivateUrls } from './base/private-url.ts';
 import { packageRoot } from './base/root.ts';
 import { openSecrets } from './base/secrets.ts';
 import { type Checkpoints, createCheckpoints } from './checkpoints/checkpoints.ts';
+import { createCredits } from './credits/credits.ts';
 import { createEvents } from './events/events.ts';
 import { createFiles } from './files/files.ts';
 import { listModels } from './providers/models.ts';
-import { createProviders } from './providers/providers.ts';
+import { createProviders, speaks } from './providers/providers.ts';
 import { createUsage } from './usage/usage.ts';
 import { createRegistry } from './harness/registry.ts';
 import { createGrants } from './grants/grants.ts';
@@ -70,9 +71,17 @@ export function createApp({ home, config, clock, log, env, runner, bubblewrap, r
     rows: config.harnesses,
     env,
     folder: join(home.data, 'harnesses'),
-    isCallable: () => providers.list().some(({ ready }) => ready),
+    isCallable: (dialect) => providers.list().some((provider) => provider.ready && speaks(provider.kind, dialect)),
   });
-  const usage = createUsage({ db });
+  const usage = createUsage({ db, clock });
+  const credits = createCredits({
+    db,
+    clock,
+    isPrepaid: access.isPrepaid,
+    usualHold: BigInt(config.credits.usual_limit_micro_usd),
+    low: BigInt(config.credits.low_micro_usd),
+    announce: events.announce,
+  });
 
   const agents = createAgents({ db, clock, harnesses: registry.ids });
   const sessions = createSessions({ db, clock });
@@ -170,6 +179,7 @@ export function createApp({ home, config, clock, log, env, runner, bubblewrap, r
     registry,
     providers,
     usage,
+    credits,
     agents,
     grants,
     projects,
@@ -225,6 +235,8 @@ export function createApp({ home, config, clock, log, env, runner, bubblewrap, r
     artifacts,
     sessions,
     inputs,
+    usage,
+    credits,
     runs,
     conversations,
     storage,

@@ -10,10 +10,15 @@ const numbered = <T>(items: T[], after: number | null, limit: number) =>
 
 export const serverRoutes = ({
   access,
+  credits,
   registry,
   models,
 }: App): Pick<Handlers, 'getMe' | 'listModels' | 'listHarnesses'> => ({
-  getMe: (_input, { principal }) => ({ ...access.describe(principal), server: { version, api_version: apiVersion } }),
+  getMe: (_input, { principal }) => ({
+    ...access.describe(principal),
+    credits: credits.get(principal.organization_id),
+    server: { version, api_version: apiVersion },
+  }),
 
   async listHarnesses(_input, { paging }) {
     const page = paging();
