@@ -11,6 +11,8 @@ export type Noun =
   | 'input'
   | 'checkpoint'
   | 'key'
+  | 'agent'
+  | 'grant'
   | 'webhook'
   | 'delivery';
 
@@ -37,6 +39,8 @@ const lists: Record<Noun, string> = {
   key: 'agentctl keys ls',
   webhook: 'agentctl webhooks ls',
   delivery: 'agentctl deliveries ls',
+  agent: 'agentctl agents ls',
+  grant: 'agentctl grants ls',
 };
 
 /** The full id of what `text` names: an id, a unique prefix of 4 characters or more, a name, or `@last` (the newest). */
@@ -82,6 +86,13 @@ async function* candidates(client: Client, noun: Noun, start: string, within: Wi
         yield { id, name: prompt.slice(0, 80) };
       return;
     }
+    case 'agent':
+      for await (const { id, name } of client.each('listAgents', { query: { ...query, archived: false } }))
+        yield { id, name };
+      return;
+    case 'grant':
+      for await (const { id, pattern } of client.each('listGrants', { query })) yield { id, name: pattern };
+      return;
     case 'session':
       for await (const { id, title } of client.each('listSessions', { query })) yield { id, name: title };
       return;
