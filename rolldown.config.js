@@ -19,6 +19,7 @@ export default {
     agent: 'src/agent/main.ts',
     scripted: 'src/agent/scripted/main.ts',
     client: 'src/api/client.ts',
+    webhooks: 'src/api/signature.ts',
     'trees-worker': 'src/trees/worker.ts',
     'workspaces-watch': 'src/workspaces/watch.ts',
   },
