@@ -134,7 +134,7 @@ async function startAndFollow(context: Context, client: Client, body: Body, opti
         `${harness} calls its models with its own login (billing external): what it says that costs is recorded and not charged`,
       ),
     );
-  return followAccepted(context, client, accepted, options, harness);
+  return followAccepted(context, client, accepted, options, body.harness ?? harness);
 }
 
 /** Follows a run that was just accepted, or with `detach` prints its id; the exit code tells how it ended. */
