@@ -17,6 +17,7 @@ export default {
     daemon: 'daemon/main.ts',
     runner: 'src/runner/main.ts',
     agent: 'src/agent/main.ts',
+    inside: 'src/runner/sandbox/inside.ts',
     client: 'src/api/client.ts',
     'trees-worker': 'src/trees/worker.ts',
     'workspaces-watch': 'src/workspaces/watch.ts',

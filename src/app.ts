@@ -21,7 +21,7 @@ import { createInputs } from './inputs/inputs.ts';
 import { createOperations } from './operations/operations.ts';
 import { createProjects } from './projects/projects.ts';
 import { createLocalExecutor } from './runner/local.ts';
-import { createSandbox, findBubblewrap } from './runner/sandbox/sandbox.ts';
+import { createSandbox, findBubblewrap, findRelay } from './runner/sandbox/sandbox.ts';
 import { createEngine, type Engine } from './runs/engine.ts';
 import { createSessions } from './sessions/sessions.ts';
 import { createStorage } from './storage/storage.ts';
@@ -134,6 +134,7 @@ export function createApp({ home, config, clock, log, env, runner, bubblewrap }:
   const sandbox = createSandbox({
     find: bubblewrap ?? (() => findBubblewrap(env.PATH ?? '')),
     folder: home.runtime,
+    relay: findRelay(),
     hidden: [home.data, home.state, home.runtime, dirname(home.config)],
   });
 

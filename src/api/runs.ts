@@ -76,6 +76,21 @@ export type PermissionMode = Static<typeof PermissionMode>;
 export const OnInput = Type.Enum(['ask', 'reject', 'fail']);
 export type OnInput = Static<typeof OnInput>;
 
+/** A name, an address, or `*.` and what names end with; then a port, if it is for one alone. */
+const Host = Type.String({
+  pattern:
+    '^((\\*\\.)?[A-Za-z0-9_]([A-Za-z0-9_.-]{0,251}[A-Za-z0-9_])?(:[0-9]{1,5})?|[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*|\\[[0-9A-Fa-f:.]+\\](:[0-9]{1,5})?)$',
+});
+
+export const Network = Type.Union([
+  Type.Enum(['allow', 'deny']),
+  Type.Object(
+    { allowed_hosts: Type.Array(Host, { maxItems: 500 }) },
+    { additionalProperties: false, description: 'Exact names and addresses, and `*.example.com` for all below.' },
+  ),
+]);
+export type Network = Static<typeof Network>;
+
 export const RunCreate = input('RunCreate', {
   session_id: Type.Optional(Uuid),
   workspace_id: Type.Optional(Uuid),
@@ -89,6 +104,7 @@ export const RunCreate = input('RunCreate', {
   on_input: Type.Optional(OnInput),
   input_timeout_seconds: Type.Optional(Type.Integer({ minimum: 1, maximum: 604_800, default: 86_400 })),
   sandbox: Type.Optional(Type.Enum(['auto', 'none', 'required'])),
+  network: Type.Optional(Network),
   checkpoint: Type.Optional(
     Type.Object(
       {
@@ -149,6 +165,7 @@ export const Run = named(
     on_input: OnInput,
     input_timeout_seconds: Type.Integer(),
     sandbox: Type.Enum(['auto', 'none', 'required']),
+    network: Network,
     checkpoint: Type.Object({ before: Type.Boolean(), after: Type.Boolean() }, { additionalProperties: false }),
     output_schema: nullable(Type.Record(Type.String(), Type.Unknown())),
     artifacts: Type.Array(Type.String()),

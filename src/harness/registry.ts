@@ -5,7 +5,7 @@ import { version as ownVersion } from '../base/root.ts';
 import { builtinRows } from './builtin.ts';
 import { listModels } from './models.ts';
 import { findProgram } from './program.ts';
-import type { HarnessLaunch, HarnessRow } from './row.ts';
+import type { HarnessLaunch, HarnessLogin, HarnessRow } from './row.ts';
 import { Versions } from './version.ts';
 
 /** A row of the configuration: a new harness, or changes to one that comes along. */
@@ -17,8 +17,12 @@ export interface HarnessSettings {
   /** Variables of the daemon's own environment to pass on. */
   pass_env?: string[];
   auth_method?: string;
+  /** What it keeps below the user's home, and the hosts it must reach. */
+  login?: Partial<HarnessLogin>;
   reports_cost?: boolean;
 }
+
+const noLogin: HarnessLogin = { write: [], copy: [], guard: [], hosts: [] };
 
 /** What a registry is made of. */
 export interface RegistryOptions {
@@ -78,6 +82,8 @@ export function rowOf(id: string, settings: HarnessSettings): HarnessRow {
     files: { ...base?.files, ...settings.files },
     auth_method: settings.auth_method ?? base?.auth_method ?? null,
     modes: base?.modes ?? {},
+    enclosed_modes: base?.enclosed_modes ?? {},
+    login: { ...noLogin, ...base?.login, ...settings.login },
     reports_cost,
     dialect: base?.dialect ?? 'any',
     version_arguments: base?.version_arguments ?? ['--version'],
@@ -138,7 +144,7 @@ export function createRegistry({ rows: settings, env }: RegistryOptions): Regist
       const row = rows.get(id);
       const found = row && program(row, workspace);
       if (!row || !found) return undefined;
-      const { kind, env: more, files, auth_method, modes, reports_cost, capabilities: can } = row;
+      const { kind, env: more, files, auth_method, modes, enclosed_modes, login, reports_cost } = row;
       const command = kind === 'shell' ? [] : [found, ...row.command.slice(1)];
       return {
         id,
@@ -149,8 +155,10 @@ export function createRegistry({ rows: settings, env }: RegistryOptions): Regist
         files,
         auth_method,
         modes,
+        enclosed_modes,
+        login,
         reports_cost,
-        capabilities: can,
+        capabilities: row.capabilities,
       };
     },
 

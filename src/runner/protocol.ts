@@ -2,6 +2,7 @@ import type { InputAnswer, InputDraft } from '../api/inputs.ts';
 import type {
   FileChange,
   Isolation,
+  Network,
   OnInput,
   PermissionMode,
   RunErrorCode,
@@ -9,7 +10,8 @@ import type {
   TerminalStatus,
 } from '../api/runs.ts';
 import type { Usage } from '../api/usage.ts';
-import type { HarnessLaunch } from '../harness/row.ts';
+import type { HarnessLaunch, HarnessLogin } from '../harness/row.ts';
+import type { Relay } from './sandbox/relay.ts';
 
 /**
  * What passes between the daemon and a run's own process. The daemon sends one RunSpec line on the runner's standard input;
@@ -25,6 +27,10 @@ export const runFiles = {
   socket: 'ctl.sock',
   identity: 'runner.json',
   harness: 'harness.json',
+  /** The socket of the way out of the sandbox. */
+  egress: 'egress.sock',
+  /** The socket of the models' gateway. */
+  gateway: 'gateway.sock',
   /** The empty folders that stand in the workspace while it is guarded. */
   placed: 'placed.json',
   /** A folder: the whole output of tool calls that was too long for events, a file each, named by the call. */
@@ -46,6 +52,12 @@ export interface SandboxSpec {
   isolation: Isolation;
   /** The absolute path of bubblewrap. */
   program: string;
+  /** What passes connections on inside. */
+  relay: Relay;
+  /** What the run may reach. */
+  network: Network;
+  /** What the harness needs of the user's home; null for one that works without a login of the user's own. */
+  login: HarnessLogin | null;
   /** Folders that the run must not see, wherever they lie. */
   hidden: string[];
 }

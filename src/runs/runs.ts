@@ -50,7 +50,7 @@ interface Needs {
   inputs: Inputs;
   checkpoints: Checkpoints;
   artifacts: Pick<Artifacts, 'idsOf'>;
-  enclosing: Pick<Enclosing, 'assertPossible'>;
+  enclosing: Pick<Enclosing, 'admit'>;
   /** After a commit: a run may be started, one that works must be told something, or somebody waited for an end. */
   changed(): void;
   tell(run: string, request: string, answer: InputAnswer): void;
@@ -194,7 +194,7 @@ export function createRuns(needs: Needs) {
       const harness = chooseHarness(body, session);
       assertSchema(body.output_schema);
       const sandbox = body.sandbox ?? 'auto';
-      enclosing.assertPossible(sandbox, harness);
+      const network = enclosing.admit(sandbox, body.network, harness);
       assertGlobs(body.artifacts ?? []);
       if (body.limits?.max_cost_micro_usd !== undefined && !registry.knowsCost(harness)) {
         const message = `The harness "${harness}" does not report what it costs, so a cost limit cannot be kept.`;
@@ -240,6 +240,7 @@ export function createRuns(needs: Needs) {
         on_input: body.on_input ?? 'ask',
         input_timeout_seconds: body.input_timeout_seconds ?? 86_400,
         sandbox,
+        network,
         output_schema: body.output_schema ?? null,
         checkpoint: { before: body.checkpoint?.before ?? true, after: body.checkpoint?.after ?? true },
         artifacts: body.artifacts ?? [],

@@ -27,6 +27,7 @@ const read = reader<RunRow>({
     'error',
     'usage',
     'isolation',
+    'network',
     'checkpoint_ids',
     'changes',
     'runner',

@@ -64,6 +64,8 @@ export class Place implements AsyncDisposable {
         files: {},
         auth_method: null,
         modes: {},
+        enclosed_modes: {},
+        login: null,
         reports_cost: true,
         capabilities: { resume: true, input: true, mcp: false, usage: true, cost: true, models: true, sandbox: false },
       },

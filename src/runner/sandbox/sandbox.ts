@@ -3,12 +3,13 @@ import { existsSync, mkdirSync, mkdtempSync, readlinkSync, rmSync, writeFileSync
 import { join } from 'node:path';
 import { platform } from 'node:process';
 import type { Isolation } from '../../api/runs.ts';
+import { ownProgram } from '../../base/root.ts';
 import { findProgram } from '../../harness/program.ts';
-import type { HarnessRow } from '../../harness/row.ts';
 import type { SandboxSpec } from '../protocol.ts';
 import { bubblewrapArguments, type Mount } from './argv.ts';
 import { systemMounts } from './furnish.ts';
 import { guardOf } from './guard.ts';
+import type { Relay } from './relay.ts';
 
 /** What sandbox a machine has. */
 export type SandboxState =
@@ -17,12 +18,12 @@ export type SandboxState =
 
 /** Whether runs can be enclosed on this machine, found out by trying. */
 export interface Sandbox {
-  /** The state as it is known, tried now if it is not, for a kind of harness. */
-  state(kind: HarnessRow['kind'] | undefined): SandboxState;
+  /** The state as it is known, tried now if it is not. */
+  state(): SandboxState;
   /** Tries without keeping others waiting. */
   warm(): Promise<void>;
-  /** What a runner must know to enclose a run; null where nothing can be enclosed. */
-  spec(kind: HarnessRow['kind']): SandboxSpec | null;
+  /** What a runner must know to enclose a run besides its own; null where nothing can be enclosed. */
+  spec(): Omit<SandboxSpec, 'network' | 'login'> | null;
 }
 
 interface Needs {
@@ -30,6 +31,8 @@ interface Needs {
   find(): string | null;
   /** Where the trial may make a folder of its own. */
   folder: string;
+  /** What passes connections on inside. */
+  relay: Relay;
   /** Folders that no run may see: the daemon's own. */
   hidden: string[];
 }
@@ -39,6 +42,12 @@ const bubblewrapped: Isolation = { level: 'bubblewrap', filesystem_enforced: tru
 /** The distribution's own program first: another one is not in the rules that Ubuntu's AppArmor has for it. */
 export const findBubblewrap = (path: string): string | null =>
   platform === 'linux' ? (findProgram('/usr/bin/bwrap', '') ?? findProgram('bwrap', path)) : null;
+
+/** socat where the system has it, for it starts at once and needs little; otherwise a program of ours. */
+export const findRelay = (): Relay => {
+  const socat = findProgram('/usr/bin/socat', '');
+  return socat === null ? { own: ownProgram('inside.js', 'src/runner/sandbox/inside.ts') } : { socat };
+};
 
 const install = 'Install bubblewrap: apt install bubblewrap (or dnf, pacman, zypper).';
 
@@ -106,17 +115,11 @@ const missing: SandboxState =
         remedy: 'Run the daemon on Linux, or without a sandbox.',
       };
 
-const notYet: SandboxState = {
-  available: false,
-  reason: 'Agents are not put into one yet.',
-  remedy: 'Run it without a sandbox.',
-};
-
 const environment = { PATH: '/usr/bin:/bin' };
 const patience = 10_000;
 
 /** The sandbox of this machine. A failed trial is made again when it is asked for; a good one holds as long as the daemon. */
-export function createSandbox({ find, folder, hidden }: Needs): Sandbox {
+export function createSandbox({ find, folder, relay, hidden }: Needs): Sandbox {
   let known: SandboxState | undefined;
 
   const settle = (program: string, tried: Trial, said: string, complaint: string): SandboxState => {
@@ -145,7 +148,7 @@ export function createSandbox({ find, folder, hidden }: Needs): Sandbox {
   };
 
   return {
-    state: (kind) => (kind === 'shell' ? state() : notYet),
+    state,
 
     warm() {
       const program = find();
@@ -160,9 +163,9 @@ export function createSandbox({ find, folder, hidden }: Needs): Sandbox {
       });
     },
 
-    spec(kind) {
-      const found = kind === 'shell' ? state() : notYet;
-      return found.available ? { isolation: found.isolation, program: found.program, hidden } : null;
+    spec() {
+      const found = state();
+      return found.available ? { isolation: found.isolation, program: found.program, relay, hidden } : null;
     },
   };
 }
