@@ -132,7 +132,7 @@ export function createApp({ home, config, clock, log, env, runner, bubblewrap }:
     env: harnessEnvironment(env),
   });
   const sandbox = createSandbox({
-    find: bubblewrap ?? (() => findBubblewrap(env.PATH ?? '')),
+    find: bubblewrap ?? (() => findBubblewrap(env.PATH ?? '', config.sandbox.program)),
     folder: home.runtime,
     relay: findRelay(),
     hidden: [home.data, home.state, home.runtime, dirname(home.config)],
@@ -187,6 +187,7 @@ export function createApp({ home, config, clock, log, env, runner, bubblewrap }:
     inputs,
     runs,
     storage,
+    sandbox,
     supervisor,
 
     /** Lets the loops begin: what an earlier daemon left is taken up again. */

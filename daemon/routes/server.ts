@@ -8,8 +8,18 @@ import type { Handlers } from '../bind.ts';
 const numbered = <T>(items: T[], after: number | null, limit: number) =>
   items.map((item, index) => ({ key: index + 1, item })).slice(after ?? 0, (after ?? 0) + limit + 1);
 
-export const serverRoutes = ({ access, registry }: App): Pick<Handlers, 'getMe' | 'listModels' | 'listHarnesses'> => ({
-  getMe: (_input, { principal }) => ({ ...access.describe(principal), server: { version, api_version: apiVersion } }),
+export const serverRoutes = ({
+  access,
+  registry,
+  sandbox,
+}: App): Pick<Handlers, 'getMe' | 'listModels' | 'listHarnesses'> => ({
+  getMe(_input, { principal }) {
+    const found = sandbox.state();
+    const state = found.available
+      ? { available: true, level: found.isolation.level, reason: null, remedy: null }
+      : { available: false, level: 'none' as const, reason: found.reason, remedy: found.remedy };
+    return { ...access.describe(principal), server: { version, api_version: apiVersion, sandbox: state } };
+  },
 
   async listHarnesses(_input, { paging }) {
     const page = paging();

@@ -240,6 +240,9 @@ export const ConfigSchema = Type.Object(
           description:
             'What a sandboxed run that does not say reaches: "allow" for every public host, "deny" for none, or { allowed_hosts = [..] }; by default where packages come from.',
         },
+        program: Type.Optional(
+          Type.String({ description: 'Where bubblewrap is, if not at /usr/bin/bwrap or on PATH.' }),
+        ),
         unavailable: Type.Enum(['refuse', 'allow'], {
           default: 'refuse',
           description: 'Whether agents may run without a sandbox where this machine has none.',

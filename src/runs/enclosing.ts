@@ -47,12 +47,13 @@ export function createEnclosing({ config, registry, sandbox }: Needs): Enclosing
       const state = sandbox.state();
       if (state.available) return network ?? config.sandbox.network;
       if (mayGoWithout(wanted, harness) && !isLimited) return 'allow';
+      const needed = isLimited ? 'required' : wanted;
       const without =
-        wanted === 'required' || isLimited
+        needed === 'required'
           ? ''
           : ' Or let it do all that your account can: send sandbox "none" for this run, or set sandbox.unavailable = "allow".';
       throw new Fault('sandbox_unavailable', `This run needs a sandbox, and there is none here. ${state.reason}`, {
-        details: { sandbox: wanted, reason: state.reason, remedy: `${state.remedy}${without}` },
+        details: { sandbox: needed, reason: state.reason, remedy: `${state.remedy}${without}` },
       });
     },
 

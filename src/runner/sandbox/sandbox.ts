@@ -39,9 +39,12 @@ interface Needs {
 
 const bubblewrapped: Isolation = { level: 'bubblewrap', filesystem_enforced: true, network_enforced: true };
 
-/** The distribution's own program first: another one is not in the rules that Ubuntu's AppArmor has for it. */
-export const findBubblewrap = (path: string): string | null =>
-  platform === 'linux' ? (findProgram('/usr/bin/bwrap', '') ?? findProgram('bwrap', path)) : null;
+/** The distribution's own program before one of PATH: another one is not in the rules that Ubuntu's AppArmor has for it. */
+export function findBubblewrap(path: string, configured?: string): string | null {
+  if (platform !== 'linux') return null;
+  if (configured !== undefined) return findProgram(configured, path);
+  return findProgram('/usr/bin/bwrap', '') ?? findProgram('bwrap', path);
+}
 
 /** socat where the system has it, for it starts at once and needs little; otherwise a program of ours. */
 export const findRelay = (): Relay => {
