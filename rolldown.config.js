@@ -18,6 +18,7 @@ export default {
     runner: 'src/runner/main.ts',
     agent: 'src/agent/main.ts',
     inside: 'src/runner/sandbox/inside.ts',
+    scripted: 'src/agent/scripted/main.ts',
     client: 'src/api/client.ts',
     'trees-worker': 'src/trees/worker.ts',
     'workspaces-watch': 'src/workspaces/watch.ts',

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { type Client, createClient, type Target } from '../src/api/client.ts';
 import { type DaemonInfo, type Home, locate } from '../src/api/home.ts';
 import { exit, Stop } from './exit.ts';
+import { idIn, wanted } from './organization.ts';
 import { type Environment, readInfo, running, sessionToken } from './running.ts';
 
 /** What decides which daemon is meant, and whether one may be started. */
@@ -9,6 +10,8 @@ export interface Reach {
   env: Environment;
   url?: string | undefined;
   tokenFile?: string | undefined;
+  /** The organization to act in: an id, the beginning of one, or a name. */
+  org?: string | undefined;
   /** False with --no-start. */
   start: boolean;
   version: string;
@@ -37,7 +40,7 @@ export async function connect(reach: Reach, need: Need = {}): Promise<Connection
   const home = locate(env);
   const named = reach.url ?? env.AGENTCTL_URL;
   if (named) {
-    const target = foreign(reach, named, home);
+    const target = await within(foreign(reach, named, home), wanted(reach));
     return { client: createClient(target, { userAgent }), target, info: null };
   }
   let info = await running(home);
@@ -53,12 +56,19 @@ export async function connect(reach: Reach, need: Need = {}): Promise<Connection
     throw new Stop(exit.daemon, message, 'run `agentctl restart`; runs go on meanwhile');
   }
   const first = info;
+  let organization: string | null = null;
   // Asked for each request: a daemon that was restarted may have another port and another token.
   const locateNow = (): Target => {
     const { url, socket } = readInfo(home) ?? first;
-    return { url, socket, token: tokenOf(reach, home) };
+    return { url, socket, token: tokenOf(reach, home), organization };
   };
+  ({ organization = null } = await within(locateNow(), wanted(reach, home)));
   return { client: createClient(locateNow, { userAgent }), target: locateNow(), info };
+}
+
+/** The same place, acting in the organization that is wanted. */
+async function within(target: Target, text: string | null): Promise<Target> {
+  return text === null ? target : { ...target, organization: await idIn(createClient(target), text) };
 }
 
 function foreign(reach: Reach, url: string, home: Home): Target {

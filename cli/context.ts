@@ -8,6 +8,7 @@ import { Output, type OutputFlags, type Streams } from './output.ts';
 export interface Flags extends OutputFlags {
   url?: string;
   tokenFile?: string;
+  org?: string;
   start?: boolean;
   input?: boolean;
   yes?: boolean;
@@ -42,7 +43,14 @@ export function contextOf(flags: Flags, { env, version, streams, stdin }: Proces
   const out = new Output(flags, streams, env);
   let found: Promise<Connection> | undefined;
   const connection = (need?: Need) => {
-    const reach = { env, url: flags.url, tokenFile: flags.tokenFile, start: flags.start ?? true, version };
+    const reach = {
+      env,
+      url: flags.url,
+      tokenFile: flags.tokenFile,
+      org: flags.org,
+      start: flags.start ?? true,
+      version,
+    };
     found ??= import('./connect.ts').then(({ connect }) =>
       connect({ ...reach, note: (text) => out.note(out.paint('dim', text)) }, need),
     );

@@ -70,6 +70,8 @@ const remedies: Partial<Record<ErrorCode, string>> = {
   unauthenticated:
     'check AGENTCTL_TOKEN or --token-file; without them the token of this machine is used (`agentctl doctor`)',
   insufficient_scope: 'use a credential with that scope; the local session has all of them',
+  organization_required: '`agentctl orgs ls` lists them; --org names one, `agentctl orgs use` chooses one for good',
+  organization_forbidden: '`agentctl orgs ls` lists yours, `agentctl orgs use` chooses one',
   owner_only: 'do this on the daemon’s own machine with its local session',
   route_not_found: 'this daemon does not know that path; `agentctl openapi` lists what it does',
   not_found:

@@ -3,7 +3,7 @@ import { exit, Stop } from './exit.ts';
 import { cleanLine } from './text.ts';
 
 /** What people may name on the command line. */
-export type Noun = 'run' | 'session' | 'project' | 'workspace' | 'input' | 'checkpoint';
+export type Noun = 'run' | 'session' | 'project' | 'workspace' | 'input' | 'checkpoint' | 'key';
 
 /** Where to look: checkpoints are listed by workspace. */
 interface Within {
@@ -25,6 +25,7 @@ const lists: Record<Noun, string> = {
   workspace: 'agentctl workspaces ls',
   input: 'agentctl inbox',
   checkpoint: 'agentctl checkpoints ls',
+  key: 'agentctl keys ls',
 };
 
 /** The full id of what `text` names: an id, a unique prefix of 4 characters or more, a name, or `@last` (the newest). */
@@ -93,6 +94,9 @@ async function* candidates(client: Client, noun: Noun, start: string, within: Wi
           query,
         }))
           yield { id, name };
+      return;
+    case 'key':
+      for await (const { id, name } of client.each('listApiKeys', { query })) yield { id, name };
       return;
     case 'input':
       for await (const { id, title } of client.each('listInputRequests', { query })) yield { id, name: title };

@@ -2,6 +2,7 @@ import { Command, CommanderError } from 'commander';
 import { contextOf, type Flags, type Process } from './context.ts';
 import { exit, report } from './exit.ts';
 import { clean } from './text.ts';
+import { accessCommands } from './grammar/access.ts';
 import { agentCommands } from './grammar/agents.ts';
 import { daemonCommands } from './grammar/daemon.ts';
 import { humanCommands } from './grammar/human.ts';
@@ -52,6 +53,7 @@ function tree(does: Does, process: Process): Command {
     .option('--no-color', 'no colours (also: NO_COLOR)')
     .option('--url <url>', 'another daemon than this machine’s (also: AGENTCTL_URL)')
     .option('--token-file <path>', 'a file with the credential (also: AGENTCTL_TOKEN)')
+    .option('--org <organization>', 'act in this one of several (also: AGENTCTL_ORG, `agentctl orgs use`)')
     .option('--no-start', 'do not start the daemon when it is not running')
     .option('--no-input', 'never ask; end with exit code 5 where an answer is needed')
     .option('-y, --yes', 'do not ask before removing things')
@@ -76,6 +78,7 @@ function tree(does: Does, process: Process): Command {
   humanCommands(program, does);
   placeCommands(program, does);
   agentCommands(program, does);
+  accessCommands(program, does);
   daemonCommands(program, does);
   upkeepCommands(program, does);
   return program;

@@ -303,10 +303,11 @@ function readKey(request: FastifyRequest, { keyRequired, open }: Endpoint): stri
 function locate(endpoint: Endpoint, request: FastifyRequest, body: unknown): Record<string, string> {
   const { id } = (body ?? {}) as { id?: string };
   if (id === undefined) return {};
-  if ((endpoint.reply as { title?: string } | undefined)?.title === 'Operation')
-    return { location: `/v1/operations/${id}` };
-  if ((endpoint.status === 201 && canBeGot(endpoint)) || endpoint.path === '/v1/runs')
-    return { location: `${request.url.split('?')[0]}/${id}` };
+  const { title } = (endpoint.reply ?? {}) as { title?: string };
+  if (title === 'Operation') return { location: `/v1/operations/${id}` };
+  if (title === 'RunAccepted') return { location: `/v1/runs/${id}` };
+  if (title === 'Session' && endpoint.status === 201) return { location: `/v1/sessions/${id}` };
+  if (endpoint.status === 201 && canBeGot(endpoint)) return { location: `${request.url.split('?')[0]}/${id}` };
   return {};
 }
 

@@ -77,6 +77,7 @@ export function createApp({ home, config, clock, log, env, runner, bubblewrap }:
     folder: home.data,
     forbidden: [home.data, home.state],
     exclude: config.checkpoints.exclude,
+    roots: config.workspace_roots,
     trees: {
       assertUsable: (organization, checkpoint) => checkpoints.assertUsable(organization, checkpoint),
       fork: (organization, checkpoint, into) => checkpoints.fork(organization, checkpoint, into),
@@ -146,6 +147,7 @@ export function createApp({ home, config, clock, log, env, runner, bubblewrap }:
     idempotency,
     events,
     registry,
+    agents,
     projects,
     workspaces,
     sessions,
@@ -158,7 +160,7 @@ export function createApp({ home, config, clock, log, env, runner, bubblewrap }:
     changed,
     folder: home.data,
   });
-  const { runs, supervisor } = engine;
+  const { runs, conversations, supervisor } = engine;
   const storage = createStorage({
     clock,
     data: home.data,
@@ -186,6 +188,7 @@ export function createApp({ home, config, clock, log, env, runner, bubblewrap }:
     sessions,
     inputs,
     runs,
+    conversations,
     storage,
     sandbox,
     supervisor,
@@ -206,6 +209,7 @@ export function createApp({ home, config, clock, log, env, runner, bubblewrap }:
     /** Ends the loops and lets go of the runners, which go on; closes the database. */
     async close(): Promise<void> {
       supervisor.close();
+      workspaces.close();
       await Promise.all(loops.map((loop) => loop.stop()));
       for (const work of [operations, engine]) await work.settle();
       await checkpoints.close();

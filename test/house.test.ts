@@ -244,8 +244,8 @@ describe('one owner for each outside tool: who wants another one, or to leave it
     '@fastify/swagger': /^daemon\/docs\.ts$/,
     '@fastify/swagger-ui': /^daemon\/docs\.ts$/,
     '@pydantic/genai-prices': /^src\/harness\//,
-    // Each compiles schemas of another kind: bodies, settings, what an agent asks for, what it must answer.
-    ajv: /^(daemon\/validate|src\/base\/config|src\/inputs\/inputs|src\/runner\/answer-form)\.ts$/,
+    // Each compiles schemas of another kind: bodies, settings, what an agent asks for, what it must answer, scripts.
+    ajv: /^(daemon\/validate|src\/base\/config|src\/inputs\/inputs|src\/runner\/answer-form|src\/agent\/scripted\/script)\.ts$/,
     'ajv-formats': /^(daemon\/validate|src\/runner\/answer-form)\.ts$/,
     'better-sqlite3': /^src\/base\/db\.ts$/,
     chokidar: /^src\/workspaces\/watch\.ts$/,
@@ -287,7 +287,14 @@ describe('one owner for each outside tool: who wants another one, or to leave it
 
 describe('what differs from call to call comes in by one way, so that tests need neither luck nor sleep', () => {
   test('the environment is read where a program begins, and handed on from there', () => {
-    const begins = ['daemon/main.ts', 'src/base/root.ts', 'src/runner/main.ts', 'src/agent/main.ts', 'cli/main.ts'];
+    const begins = [
+      'daemon/main.ts',
+      'src/base/root.ts',
+      'src/runner/main.ts',
+      'src/agent/main.ts',
+      'src/agent/scripted/main.ts',
+      'cli/main.ts',
+    ];
     expect(
       find(
         /\bprocess\.env\b|\benv\b[^;]*=\s*process\b/,

@@ -1,5 +1,4 @@
 import { failureOf } from '../../src/api/client.ts';
-import { sessionToken } from '../running.ts';
 import type { Context } from '../context.ts';
 import { exit, Stop } from '../exit.ts';
 
@@ -85,19 +84,6 @@ export async function openapi(context: Context): Promise<void> {
   const answer = await client.raw('GET', '/v1/openapi.json');
   if (answer.status >= 400) throw failureOf(answer);
   context.out.print(pretty(answer.text, context.out.streams.stdout.isTTY));
-}
-
-/** `agentctl auth token`. */
-export function token({ home, out }: Context): Promise<void> {
-  const found = sessionToken(home);
-  if (!found)
-    throw new Stop(
-      exit.notFound,
-      `There is no session token at ${home.token} yet.`,
-      'start the daemon once: `agentctl up`',
-    );
-  out.print(found);
-  return Promise.resolve();
 }
 
 /** `agentctl config path`. */

@@ -254,10 +254,10 @@ async function say({ out }: Context, client: Client, { workspaceId }: Place): Pr
 
 const preferred = ['claude', 'codex', 'gemini', 'opencode', 'builtin'];
 
-/** The best agent that is installed, said on standard error. Never `shell`: a prompt is no script. */
+/** The best agent that is installed, said on standard error. Never `shell` or `scripted`: a prompt is no script. */
 async function bestHarness({ out }: Context, client: Client): Promise<string> {
   const { data } = await client.call('listHarnesses', { query: { limit: 200 } });
-  const agents = data.filter(({ id }) => id !== 'shell');
+  const agents = data.filter(({ id }) => id !== 'shell' && id !== 'scripted');
   const usable = agents.filter(({ status }) => status === 'available');
   const rank = (id: string) => (preferred.includes(id) ? preferred.indexOf(id) : preferred.length);
   const [best] = usable.sort((a, b) => rank(a.id) - rank(b.id));

@@ -27,12 +27,6 @@ export function upkeepCommands(program: Command, does: Does): void {
     .option('--dry-run', 'only say what would be removed')
     .action(does(() => import('../commands/storage.ts'), 'gc'));
   program
-    .command('auth')
-    .description('credentials')
-    .command('token')
-    .description('print the token of the local session')
-    .action(does(raw, 'token'));
-  program
     .command('config')
     .description('settings')
     .command('path')

@@ -16,6 +16,14 @@ type Routes =
   | 'listRunEvents'
   | 'listInputRequests';
 
+/** Throws `unavailable` when no run is taken any more. */
+export function assertTaking(supervisor: App['supervisor']): void {
+  if (supervisor.draining())
+    throw new Fault('unavailable', 'The daemon is shutting down and takes no new runs.', {
+      headers: { 'retry-after': '10' },
+    });
+}
+
 export const runRoutes = ({ runs, events, inputs, idempotency, supervisor }: App): Pick<Handlers, Routes> => ({
   listRuns({ query }, { principal, paging }) {
     const { limit: _l, cursor: _c, status, idempotency_key, from, to, ...ids } = query;
@@ -34,10 +42,7 @@ export const runRoutes = ({ runs, events, inputs, idempotency, supervisor }: App
   },
 
   createRun({ body }, { principal, tx }) {
-    if (supervisor.draining())
-      throw new Fault('unavailable', 'The daemon is shutting down and takes no new runs.', {
-        headers: { 'retry-after': '10' },
-      });
+    assertTaking(supervisor);
     return runs.create(tx, principal.organization_id, body);
   },
   getRun: ({ path }, { principal }) => runs.get(principal.organization_id, path.run_id),

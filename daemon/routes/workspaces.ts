@@ -12,8 +12,10 @@ type Routes =
 export const workspaceRoutes = ({ projects, workspaces }: App): Pick<Handlers, Routes> => ({
   listWorkspaces: ({ path }, { principal, paging }) =>
     workspaces.list(projects.get(principal.organization_id, path.project_id).id, paging()),
-  createWorkspace: ({ path, body }, { principal, tx }) =>
-    workspaces.create(tx, projects.getActive(principal.organization_id, path.project_id), body).operation,
+  createWorkspace: ({ path, body }, { principal, tx }) => {
+    const project = projects.getActive(principal.organization_id, path.project_id);
+    return workspaces.create(tx, project, body, principal.credential === 'session').operation;
+  },
   getWorkspace: ({ path }, { principal }) => workspaces.use(principal.organization_id, path.workspace_id),
   updateWorkspace: ({ path, body }, { principal, tx }) =>
     workspaces.update(tx, principal.organization_id, path.workspace_id, body),

@@ -19,8 +19,8 @@ export function guideIn(root: string): { name: string; text: string } | null {
   return null;
 }
 
-/** What the model is told before the conversation. `today` is a date, such as 2026-01-31. */
-export function instructionsFor(root: string, today: string, platform: string): string {
+/** What the model is told before the conversation. `today` is a date, such as 2026-01-31; `guidance` comes last. */
+export function instructionsFor(root: string, today: string, platform: string, guidance: string | null): string {
   const guide = guideIn(root);
   return [
     `You are a coding agent. You work on the person's behalf in the folder below by means of your tools, until what they asked for is done.`,
@@ -38,5 +38,6 @@ export function instructionsFor(root: string, today: string, platform: string): 
       '- End with a short answer: what was done, how it was checked, what is left. No ceremony.',
     ].join('\n'),
     ...(guide ? [`The repository's ${guide.name}:\n\n${guide.text}`] : []),
+    ...(guidance === null ? [] : [guidance]),
   ].join('\n\n');
 }

@@ -27,6 +27,8 @@ interface Options {
 interface Session {
   conversation: Conversation;
   root: string;
+  /** What the client wants it to know beside its own instructions; null for nothing. */
+  guidance: string | null;
   /** Ends the turn that is going on. */
   running: AbortController | null;
   stage: Stage;
@@ -51,7 +53,15 @@ const promptOf = (blocks: unknown): string => {
       if (block.type === 'resource_link') return String(block.uri);
       throw new RpcError(-32602, `A prompt with ${String(block.type)} is not understood.`);
     })
-    .join('\n');
+    .join('\n\n');
+};
+
+/** The words of ACP's `systemPrompt`, which come after the agent's own; null for none. */
+const guidanceIn = (systemPrompt: unknown): string | null => {
+  const { content } = (systemPrompt ?? {}) as { content?: unknown };
+  if (!Array.isArray(content)) return null;
+  const words = content.map((block: Json) => (block.type === 'text' ? String(block.text) : ''));
+  return words.join('\n\n') || null;
 };
 
 /** Our own agent as ACP sees it: the methods, over the sessions that this process knows. */
@@ -68,7 +78,7 @@ export function createAgent({ peer, clock, env, version }: Options) {
 
   const choose = (): Choice => (chosen ??= chooseModel(env));
 
-  const open = (conversation: Conversation, cwd: unknown): Json => {
+  const open = (conversation: Conversation, { cwd, systemPrompt }: Json): Json => {
     let root = '';
     try {
       root = realpathSync(textOf(cwd, 'cwd'));
@@ -77,7 +87,13 @@ export function createAgent({ peer, clock, env, version }: Options) {
     }
     const { name } = choose();
     const { id } = conversation;
-    sessions.set(id, { conversation, root, running: null, stage: new Stage(peer, id, root) });
+    sessions.set(id, {
+      conversation,
+      root,
+      guidance: guidanceIn(systemPrompt),
+      running: null,
+      stage: new Stage(peer, id, root),
+    });
     // What the first prompt needs is loaded while the client makes up its mind.
     void import('./turn.ts').catch(() => {});
     return {
@@ -111,14 +127,14 @@ export function createAgent({ peer, clock, env, version }: Options) {
       const { Turn } = await import('./turn.ts');
       const choice = choose();
       const model = await openModel(choice, env);
-      const { conversation, root, stage } = session;
+      const { conversation, root, guidance, stage } = session;
       stage.begin(controller.signal);
       const turn = new Turn({
         clock,
         choice,
         model,
         conversation,
-        instructions: instructionsFor(root, iso(clock.now()).slice(0, 10), process.platform),
+        instructions: instructionsFor(root, iso(clock.now()).slice(0, 10), process.platform, guidance),
         tools,
         bench: { root, env: { ...commandEnv, PWD: root }, signal: controller.signal },
         audience: stage,
@@ -139,16 +155,16 @@ export function createAgent({ peer, clock, env, version }: Options) {
           return {
             protocolVersion: 1,
             agentInfo: { name: 'agentctl', title: 'agentctl', version },
-            agentCapabilities: { loadSession: true, sessionCapabilities: { resume: {} } },
+            agentCapabilities: { loadSession: true, sessionCapabilities: { resume: {}, systemPrompt: {} } },
             authMethods: [],
           };
         case 'session/new':
-          return open(Conversation.begin(folder, clock.id()), params.cwd);
+          return open(Conversation.begin(folder, clock.id()), params);
         case 'session/resume':
-          return open(stored(params), params.cwd);
+          return open(stored(params), params);
         case 'session/load': {
           const conversation = stored(params);
-          const answer = open(conversation, params.cwd);
+          const answer = open(conversation, params);
           for (const { role, text } of conversation.said()) {
             const sessionUpdate = role === 'user' ? 'user_message_chunk' : 'agent_message_chunk';
             peer.notify('session/update', {

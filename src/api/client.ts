@@ -16,6 +16,8 @@ export interface Target {
   url: string;
   token?: string | null;
   socket?: string | null;
+  /** The id of the organization to act in, where the caller has several. */
+  organization?: string | null;
 }
 
 /** One HTTP exchange as a transport sees it. */
@@ -162,6 +164,7 @@ export function createClient(target: Target | (() => Target | Promise<Target>), 
     const where = await locate();
     const headers: Record<string, string> = { accept, 'user-agent': options.userAgent ?? 'agentctl-client' };
     if (where.token) headers.authorization = `Bearer ${where.token}`;
+    if (where.organization) headers['x-organization-id'] = where.organization;
     if (call.idempotencyKey) headers['idempotency-key'] = call.idempotencyKey;
     const bytes = body === undefined || body === null ? null : isBytes(body) ? body : toText(body);
     if (bytes !== null) {

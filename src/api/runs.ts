@@ -91,10 +91,18 @@ export const Network = Type.Union([
 ]);
 export type Network = Static<typeof Network>;
 
+/** What becomes of a run whose session is at work. */
+export const OnBusy = Type.Enum(['queue', 'reject', 'interrupt'], {
+  description:
+    'While a run of the session has not ended: wait in order (the default), answer 409 session_busy, or stop the run that has begun.',
+});
+
 export const RunCreate = input('RunCreate', {
   session_id: Type.Optional(Uuid),
   workspace_id: Type.Optional(Uuid),
   project_id: Type.Optional(Uuid),
+  agent_id: Type.Optional(Uuid),
+  agent_revision: Type.Optional(Type.Integer({ minimum: 1, description: 'The newest when absent.' })),
   harness: Type.Optional(Type.String({ minLength: 1, maxLength: 64 })),
   model: Type.Optional(Type.String({ minLength: 1, maxLength: 200 })),
   prompt: Type.String({ minLength: 1, maxLength: 1_048_576 }),
@@ -127,7 +135,7 @@ export const RunCreate = input('RunCreate', {
         'Globs, from the workspace’s root, of files to keep when the run has ended: `*`, `?`, `**`, `[a-z]`, `{one,two}`. `*` and `**` stand for no names with a dot at their beginning.',
     }),
   ),
-  on_busy: Type.Optional(Type.Enum(['queue', 'reject'])),
+  on_busy: Type.Optional(OnBusy),
   metadata: Type.Optional(Metadata),
 });
 export type RunCreate = Static<typeof RunCreate>;

@@ -1,5 +1,6 @@
 import { Type, type Static } from 'typebox';
-import { Metadata, named, nullable, paging, resource, Uuid } from './common.ts';
+import { input, Metadata, named, nullable, paging, resource, Uuid } from './common.ts';
+import { OnBusy, RunLimits } from './runs.ts';
 import { Usage } from './usage.ts';
 
 export const Session = named(
@@ -22,5 +23,46 @@ export const Session = named(
   'A continuing conversation: each follow-up is a run that remembers the ones before.',
 );
 export type Session = Static<typeof Session>;
+
+const Title = nullable(Type.String({ minLength: 1, maxLength: 200 }));
+
+export const SessionCreate = input('SessionCreate', {
+  workspace_id: Type.Optional(Uuid),
+  project_id: Type.Optional(Uuid),
+  agent_id: Type.Optional(Uuid),
+  agent_revision: Type.Optional(Type.Integer({ minimum: 1, description: 'The newest when absent.' })),
+  harness: Type.Optional(Type.String({ minLength: 1, maxLength: 64 })),
+  model: Type.Optional(Type.String({ minLength: 1, maxLength: 200 })),
+  title: Type.Optional(Title),
+  metadata: Type.Optional(Metadata),
+});
+export type SessionCreate = Static<typeof SessionCreate>;
+
+export const SessionPatch = input('SessionPatch', {
+  title: Type.Optional(Title),
+  archived: Type.Optional(Type.Boolean({ description: 'An archived session takes no messages.' })),
+});
+export type SessionPatch = Static<typeof SessionPatch>;
+
+export const SessionFork = input('SessionFork', {
+  run_id: Type.Optional(
+    Type.String({
+      format: 'uuid',
+      description: 'The run of this session after which to go on; the latest when absent.',
+    }),
+  ),
+  title: Type.Optional(Title),
+  metadata: Type.Optional(Metadata),
+});
+export type SessionFork = Static<typeof SessionFork>;
+
+export const MessageCreate = input('MessageCreate', {
+  prompt: Type.String({ minLength: 1, maxLength: 1_048_576 }),
+  model: Type.Optional(Type.String({ minLength: 1, maxLength: 200 })),
+  limits: Type.Optional(RunLimits),
+  on_busy: Type.Optional(OnBusy),
+  metadata: Type.Optional(Metadata),
+});
+export type MessageCreate = Static<typeof MessageCreate>;
 
 export const SessionList = Type.Object({ ...paging, workspace_id: Type.Optional(Uuid) });

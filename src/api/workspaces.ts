@@ -11,6 +11,26 @@ export const WorkspaceSource = Type.Union([
     },
     { additionalProperties: false },
   ),
+  Type.Object(
+    {
+      type: Type.Literal('git'),
+      url: Type.String({
+        minLength: 1,
+        maxLength: 2048,
+        description:
+          'https, ssh (also user@host:path), or file with the local session; without a password or token. No submodules are fetched and no hooks or filters run.',
+      }),
+      ref: Type.Optional(
+        nullable(
+          Type.String({ minLength: 1, maxLength: 255, description: 'A branch, a tag, or a whole commit hash.' }),
+        ),
+      ),
+      depth: Type.Optional(
+        nullable(Type.Integer({ minimum: 1, maximum: 1_000_000, description: 'So many commits of the history.' })),
+      ),
+    },
+    { additionalProperties: false },
+  ),
   Type.Object({ type: Type.Literal('checkpoint'), checkpoint_id: Uuid }, { additionalProperties: false }),
 ]);
 export type WorkspaceSource = Static<typeof WorkspaceSource>;

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { linkSync, mkdirSync, read, readdirSync, rmSync } from 'node:fs';
+import { existsSync, linkSync, mkdirSync, read, readdirSync, rmSync } from 'node:fs';
 import { open, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -16,9 +16,9 @@ export class TooMany extends Error {}
 
 /** Bytes of one run on their way in or out. Whoever begins it ends it. */
 export interface Moving {
-  /** Copies bytes and has them on disk. Throws TooMany after `most`; then nothing of them is left. */
+  /** Copies bytes. Throws TooMany after `most`; then nothing of them is left. */
   take(bytes: AsyncIterable<Uint8Array>, most: number): Promise<Bytes>;
-  /** To be called before a commit that names them: the names of the bytes are on disk, too. */
+  /** To be called before a commit that names them: all bytes are on disk, and their names. */
   flush(): Promise<void>;
   /** To be called before a commit after which they may be nobody's. */
   release(sha256: string): void;
@@ -28,6 +28,8 @@ export interface Moving {
 
 const readInto = promisify(read);
 const pieceBytes = 262_144;
+/** Files that are forced to the disk at a time. */
+const atOnce = 8;
 
 /** An open file in pieces, each of which is good until the next is asked for: they are one buffer. */
 export async function* piecesOf(fd: number): AsyncGenerator<Uint8Array> {
@@ -40,13 +42,13 @@ export async function* piecesOf(fd: number): AsyncGenerator<Uint8Array> {
   }
 }
 
-/** Forces the names in a folder to the disk. */
-async function flushFolder(path: string): Promise<void> {
-  const folder = await open(path, 'r');
+/** Forces a file, or the names in a folder, to the disk. */
+async function flush(path: string): Promise<void> {
+  const file = await open(path, 'r');
   try {
-    await folder.sync();
+    await file.sync();
   } finally {
-    await folder.close();
+    await file.close();
   }
 }
 
@@ -105,7 +107,6 @@ export function openBlobs(folder: string, isUsed: (sha256: string) => boolean) {
               sum.update(piece);
               await file.writeFile(piece);
             }
-            await file.sync();
           } catch (error) {
             await rm(part, { force: true });
             throw error;
@@ -118,12 +119,21 @@ export function openBlobs(folder: string, isUsed: (sha256: string) => boolean) {
           names.add(sha256);
           taken.push(sha256);
           held.set(sha256, (held.get(sha256) ?? 0) + 1);
-          link(join(own, sha256), pathOf(sha256));
           return { sha256, size_bytes };
         },
 
         async flush() {
-          if (taken.length > 0) await flushFolder(blobs);
+          // Bytes come under their name only when they are on disk: who finds some there takes them as they are.
+          const fresh = [...new Set(taken)].filter((sha256) => !existsSync(pathOf(sha256)));
+          const next = fresh.values();
+          const flushers = Array.from({ length: atOnce }, async () => {
+            for (const sha256 of next) {
+              await flush(join(own, sha256));
+              link(join(own, sha256), pathOf(sha256));
+            }
+          });
+          await Promise.all(flushers);
+          if (taken.length > 0) await flush(blobs);
         },
 
         release(sha256) {

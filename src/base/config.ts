@@ -31,6 +31,11 @@ const packageHosts = [
 export const ConfigSchema = Type.Object(
   {
     default_harness: Type.Optional(Type.String({ description: 'The harness of a run that names none.' })),
+    workspace_roots: Type.Array(Type.String({ pattern: '^/' }), {
+      default: [],
+      description:
+        'Folders below which API keys and OAuth tokens, too, may work in directories and clone repositories; elsewhere only the local session may.',
+    }),
     server: Type.Object(
       {
         port: Type.Integer({ minimum: 0, maximum: 65_535, default: 4788, description: '0 takes a free one.' }),

@@ -14,10 +14,12 @@ export interface Glob {
 }
 
 /** What a path could still become: places in a glob's alternatives. Empty when nothing below can match. */
-export type Progress = ReadonlySet<string>;
+export type Progress = ReadonlySet<number>;
 
 const maxAlternatives = 64;
 const maxPieces = 128;
+/** A place is a number: an alternative, and a piece of it. */
+const width = 256;
 
 /**
  * Reads a pattern: `*` and `?` within a segment, `**` for any number of folders, `[a-z]`, `[!a]`, `{one,two}`, a backslash before
@@ -42,7 +44,7 @@ export function readGlob(text: string, { hidden = false } = {}): Glob {
 
 /** Before the first segment. */
 export function begin({ alternatives }: Glob): Progress {
-  const places = new Set<string>();
+  const places = new Set<number>();
   for (const [index] of alternatives.entries()) reach(alternatives, index, 0, places);
   return places;
 }
@@ -57,12 +59,13 @@ export function step(
   name: string,
   open: boolean,
 ): { matches: boolean; below: Progress } {
-  const below = new Set<string>();
+  const below = new Set<number>();
   const letters = Array.from(name);
   const dotted = letters[0] === '.' && !hidden;
   let matches = false;
   for (const place of progress) {
-    const [index, at] = place.split(':').map(Number) as [number, number];
+    const at = place % width;
+    const index = (place - at) / width;
     const pieces = alternatives[index]!;
     const piece = pieces[at]!;
     const isLast = at === pieces.length - 1;
@@ -88,9 +91,9 @@ export function matchesGlob(glob: Glob, path: string): boolean {
 }
 
 /** A place, and what follows it: `**` may stand for no folder at all. */
-function reach(alternatives: Piece[][], index: number, at: number, into: Set<string>): void {
-  into.add(`${index}:${at}`);
-  if (alternatives[index]![at] === '**' && at + 1 < alternatives[index]!.length) into.add(`${index}:${at + 1}`);
+function reach(alternatives: Piece[][], index: number, at: number, into: Set<number>): void {
+  into.add(index * width + at);
+  if (alternatives[index]![at] === '**' && at + 1 < alternatives[index]!.length) into.add(index * width + at + 1);
 }
 
 /** All that a text with `{one,two}` stands for. Braces without a comma are meant as they are. */

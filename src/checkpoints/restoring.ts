@@ -118,6 +118,25 @@ export function createRestoring({ db, clock, log, operations, places, store, kee
     throw fault;
   };
 
+  /** Why a restore was given up half way, and which paths are as they were to become and which are not. */
+  const unfinished = async (workspace: Workspace, restore: Restore, lists: Lists, cause: unknown): Promise<Fault> => {
+    const before = restore.before_id;
+    // A tree that cannot even be looked at: nothing is known to be in place.
+    const now = await planOf(workspace, restore).catch(() => lists);
+    const [done, left] = [{}, {}] as [Partial<Lists>, Partial<Lists>];
+    const isLeft = new Set([...now.added, ...now.changed, ...now.removed]);
+    for (const kind of ['added', 'changed', 'removed'] as const) {
+      done[kind] = lists[kind].filter((path) => !isLeft.has(path));
+      left[kind] = lists[kind].filter((path) => isLeft.has(path));
+    }
+    const count = (one: Partial<Lists>) => Object.values(one).flat().length;
+    return new Fault(
+      'unavailable',
+      `The restore was left unfinished: ${count(done)} of ${count(done) + count(left)} paths are as they were to become. ${cause instanceof Error ? cause.message : ''} All as it was before is in the checkpoint ${before}: restore that, or try this one again.`,
+      { details: { state: 'unfinished', before_restore_checkpoint_id: before, done, left }, cause },
+    );
+  };
+
   const carryOut = async (id: string, workspace: Workspace, restore: Restore, lists: Lists): Promise<Outcome> => {
     try {
       await keeping.treesOf(workspace.project_id).apply(workspace.path, stagingOf(workspace, id));
@@ -127,12 +146,7 @@ export function createRestoring({ db, clock, log, operations, places, store, kee
       log.warn({ operation: id, err: error, failed }, 'A restore could not be carried out.');
       if (failed < tries) return { wait: clock.now() + retryAfter };
       db.write((tx) => places.grow(tx, workspace.id));
-      const why = new Fault(
-        'unavailable',
-        `The restore was left unfinished. ${error instanceof Error ? error.message : ''} What was there before is in the checkpoint ${restore.before_id}.`,
-        { details: { before_restore_checkpoint_id: restore.before_id }, cause: error },
-      );
-      return giveUp(id, workspace, restore, why);
+      return giveUp(id, workspace, restore, await unfinished(workspace, restore, lists, error));
     }
     crashPoint('restore', 'applied');
     return conclude(id, workspace, restore, lists);

@@ -156,6 +156,11 @@ export function createOperations({ db, clock, log }: { db: Db; clock: Clock; log
       return operation;
     },
 
+    /** Says how far work has come that is going on. */
+    progress(id: string, progress: Operation['progress']): void {
+      update(id, ['running'], { progress });
+    },
+
     /** Ends work that the caller has done, or given up: with its result, or with what went wrong. */
     finish(_tx: Tx, id: string, end: { result: Record<string, unknown> } | { error: ResourceError }): Operation {
       const status = 'result' in end ? 'succeeded' : 'failed';

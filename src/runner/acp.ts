@@ -4,7 +4,16 @@ import { AcpMapping } from '../harness/acp.ts';
 import { addedTokens, costOf, tokensOf } from '../harness/acp-usage.ts';
 import { list, type Loose, record, text } from '../harness/loose.ts';
 import { agentError, died, failure } from './acp-error.ts';
-import { optionsIn, outcomeOf, promptFor, within, withTranscript } from './acp-session.ts';
+import {
+  type Begun,
+  optionsIn,
+  outcomeOf,
+  promptFor,
+  systemPrompt,
+  untilQuiet,
+  withBeginning,
+  within,
+} from './acp-session.ts';
 import { answering } from './answering.ts';
 import { Chatter } from './chatter.ts';
 import type { Half, Outcome, Stage } from './half.ts';
@@ -29,9 +38,6 @@ import { wire } from './wire.ts';
 const startWithin = 180_000;
 /** Milliseconds that a cancelled prompt gets to return. */
 const cancelWithin = 3000;
-/** A session that was loaded is replayed, by some after the answer: the prompt waits for so much silence, and no longer than that. */
-const silence = 300;
-const replayWithin = 10_000;
 
 /** The conversation with an agent for one prompt. */
 class Conversation implements Half {
@@ -254,21 +260,23 @@ class Conversation implements Half {
     );
     const method = spec.harness.auth_method;
     if (method !== null) await this.#within(agent.request('authenticate', { methodId: method }), 'authenticate');
-    const { session, resumed, loaded } = await this.#begin(record(hello.agentCapabilities) ?? {});
+    const { session, resumed, loaded, told } = await this.#begin(record(hello.agentCapabilities) ?? {});
     const id = text(session.sessionId) ?? spec.native_session_id ?? '';
     this.#session = id;
     this.#spend ??= new Spend(spec.session_folder, id, resumed);
     journal.record({ record: 'session', native_session_id: id });
     const model = await this.#choose(id, session);
-    if (loaded) await this.#replayed();
+    this.#lastUpdate = this.#stage.clock.monotonic();
+    if (loaded) await untilQuiet(this.#stage.clock, () => this.#lastUpdate);
     this.#stage.started(text(hello.agentInfo?.version) ?? spec.harness.version, model);
     this.#prompting = true;
     let tokens: ReturnType<typeof tokensOf> = {};
-    let before = resumed ? [] : spec.transcript;
+    let begun = resumed;
     return answering(spec.output_schema, spec.prompt, {
-      ask: async (words) => {
-        const result = await agent.request('session/prompt', promptFor(spec, id, withTranscript(words, before)));
-        before = [];
+      ask: async (first = '', ...more) => {
+        const said = begun ? first : withBeginning(first, spec, told);
+        begun = true;
+        const result = await agent.request('session/prompt', promptFor(spec, id, [said, ...more]));
         this.#telling.tell(this.#mapping.end(this.#stage.clock.monotonic()));
         tokens = addedTokens(tokens, tokensOf(result));
         this.#stage.used({ ...this.#mapping.counts, ...tokens });
@@ -280,10 +288,12 @@ class Conversation implements Half {
   }
 
   /** Goes on with the conversation of before where it can, otherwise begins one. */
-  async #begin(capabilities: Loose): Promise<{ session: Loose; resumed: boolean; loaded: boolean }> {
+  async #begin(capabilities: Loose): Promise<Begun> {
     const { spec } = this.#stage;
     const agent = this.#connection.agent;
-    const place = { cwd: spec.workspace.path, mcpServers: [] };
+    const system = systemPrompt(capabilities, spec.instructions);
+    const told = system !== null;
+    const place = { cwd: spec.workspace.path, mcpServers: [], ...system };
     const native = spec.harness.capabilities.resume ? spec.native_session_id : null;
     if (native !== null) {
       const how = record(record(capabilities.sessionCapabilities)?.resume)
@@ -295,7 +305,7 @@ class Conversation implements Half {
       try {
         if (how === null) throw new Error('the agent cannot');
         const session = record(await this.#within(agent.request(how, { sessionId: native, ...place }), how)) ?? {};
-        return { session: { ...session, sessionId: native }, resumed: true, loaded: how === 'session/load' };
+        return { session: { ...session, sessionId: native }, resumed: true, loaded: how === 'session/load', told };
       } catch (error) {
         if (this.#connection.signal.aborted) throw error;
         this.#spend = null;
@@ -307,7 +317,7 @@ class Conversation implements Half {
       }
     }
     const session = record(await this.#within(agent.request('session/new', place), 'session/new')) ?? {};
-    return { session, resumed: false, loaded: false };
+    return { session, resumed: false, loaded: false, told };
   }
 
   /** Sets model and mode where the agent offers them; the answer is the model's name as far as it is known. */
@@ -345,19 +355,6 @@ class Conversation implements Half {
         await this.#within(agent.request('session/set_mode', { sessionId, modeId: mode }), 'session/set_mode');
     }
     return spec.model ?? offered?.current ?? text(record(session.models)?.currentModelId);
-  }
-
-  /** Waits until a loaded session's replay is through: what comes before the prompt is the past. */
-  async #replayed(): Promise<void> {
-    const { clock } = this.#stage;
-    const since = clock.monotonic();
-    this.#lastUpdate = since;
-    for (;;) {
-      const now = clock.monotonic();
-      const due = this.#lastUpdate + silence - now;
-      if (due <= 0 || now - since > replayWithin) return;
-      await this.#pause(due);
-    }
   }
 
   stop(): number {

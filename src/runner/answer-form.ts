@@ -63,9 +63,9 @@ export class AnswerForm {
     this.#validate = compilerFor(schema).compile(schema);
   }
 
-  /** The prompt with the form in words. */
-  asked(prompt: string): string {
-    return `${prompt}\n\nWhen everything is done, end with a message that is nothing but one JSON value, without a fence and without other words, that fits this JSON Schema:\n\n${JSON.stringify(this.#schema)}`;
+  /** The form in words, to stand after the prompt. */
+  get words(): string {
+    return `When everything is done, end with a message that is nothing but one JSON value, without a fence and without other words, that fits this JSON Schema:\n\n${JSON.stringify(this.#schema)}`;
   }
 
   /** What to say to an agent whose answer did not fit. */

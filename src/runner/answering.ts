@@ -18,19 +18,19 @@ const formOf = async (schema: object): Promise<AnswerForm> => {
 export async function answering(
   schema: object | null,
   prompt: string,
-  agent: { ask(words: string): Promise<Outcome>; text(): string | null; log(sentence: string): void },
+  agent: { ask(...words: string[]): Promise<Outcome>; text(): string | null; log(sentence: string): void },
 ): Promise<Outcome> {
   if (!schema) return agent.ask(prompt);
   const form = await formOf(schema);
-  let words = form.asked(prompt);
+  let words = [prompt, form.words];
   for (let attempt = 1; ; attempt++) {
-    const outcome = await agent.ask(words);
+    const outcome = await agent.ask(...words);
     if (outcome.status !== 'completed') return outcome;
     const read = form.read(agent.text());
     if ('value' in read) return { status: 'completed', structured_output: read };
     if (attempt === 2) return misfit(read.misfits);
     agent.log('The final answer does not fit the schema that was asked for; the agent is asked for it once more.');
-    words = form.again(read.misfits);
+    words = [form.again(read.misfits)];
   }
 }
 

@@ -79,6 +79,8 @@ export interface RunSpec {
   harness: HarnessLaunch;
   model: string | null;
   prompt: string;
+  /** What the harness is to be told besides, in its own place for it or before the first prompt of the conversation. */
+  instructions: string | null;
   /** What the harness calls this conversation, when it has been going on. */
   native_session_id: string | null;
   /** What was said before, for a harness that cannot resume; oldest first. */

@@ -1,5 +1,6 @@
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { Agents } from '../agents/agents.ts';
 import type { Clock } from '../base/clock.ts';
 import type { Config } from '../base/config.ts';
 import type { Db } from '../base/db.ts';
@@ -16,12 +17,14 @@ import { clearAway } from '../runner/sandbox/enclosure.ts';
 import type { Sandbox } from '../runner/sandbox/sandbox.ts';
 import type { Sessions } from '../sessions/sessions.ts';
 import type { Workspaces } from '../workspaces/workspaces.ts';
+import { createConversations } from './conversations.ts';
 import type { Artifacts } from '../artifacts/artifacts.ts';
 import type { Root } from '../files/beneath.ts';
 import { createGathering } from './gathering.ts';
 import { createEnclosing } from './enclosing.ts';
 import { createIngest } from './ingest.ts';
 import { createRetention } from './retention.ts';
+import { createResolving } from './resolving.ts';
 import { createRuns } from './runs.ts';
 import { createSnapshots } from './snapshots.ts';
 import { createStore } from './store.ts';
@@ -35,6 +38,7 @@ interface Needs {
   idempotency: Idempotency;
   events: Events;
   registry: Registry;
+  agents: Agents;
   projects: Projects;
   workspaces: Workspaces;
   sessions: Sessions;
@@ -59,10 +63,12 @@ export function createEngine(needs: Needs) {
   const store = createStore(db);
   // Each of the three sets another going, by a wake-up or a word; none is called before all are there.
   let supervisor: Supervisor | undefined;
+  const resolve = createResolving(needs);
   const enclosing = createEnclosing(needs);
   const runs = createRuns({
     ...needs,
     store,
+    resolve,
     enclosing,
     tell: (...told) => supervisor?.tell(...told),
   });
@@ -97,6 +103,7 @@ export function createEngine(needs: Needs) {
 
   return {
     runs,
+    conversations: createConversations({ ...needs, store, runs, resolve }),
     supervisor,
     loops: [supervisor.loop, retention.loop],
 

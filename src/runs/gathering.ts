@@ -178,9 +178,28 @@ export function createGathering(needs: Needs) {
         runs.close(tx, entry);
       });
       crashPoint('artifact', 'committed');
-      for (const path of spent) await rm(path, { recursive: true, force: true });
+      for (const path of spent)
+        await rm(path, { recursive: true, force: true }).catch((error: unknown) =>
+          log.warn({ run: id, err: error }, 'Files that became artifacts could not be removed.'),
+        );
     } finally {
       await making.end();
+    }
+  };
+
+  /** Says that there are none, if even that can be said. */
+  const despair = (id: string, error: unknown): void => {
+    const text = `The artifacts of this run could not be kept: ${explain(id, error, 'what it left')}`;
+    try {
+      db.write((tx) => {
+        const current = store.find(id);
+        if (!current || isTerminal(current.status)) return;
+        const entry = runs.open(current);
+        runs.say(entry, 'log', 'daemon', { level: 'error', stream: 'daemon', text });
+        runs.close(tx, entry);
+      });
+    } catch (again) {
+      log.error({ run: id, err: again }, 'The log of a run could not be written.');
     }
   };
 
@@ -197,7 +216,7 @@ export function createGathering(needs: Needs) {
       const known = busy.get(id);
       if (known) return known;
       const kept = keep(row)
-        .catch((error: unknown) => log.error({ run: id, err: error }, 'The artifacts of a run could not be kept.'))
+        .catch((error: unknown) => despair(id, error))
         .finally(() => busy.delete(id));
       busy.set(id, kept);
       return kept;

@@ -141,8 +141,8 @@ export function createIngest(needs: Needs) {
     for (const { kind, text, end } of frames) {
       if (end <= row.spool_offset) continue;
       const record = kind === 'c' ? (JSON.parse(text) as ControlRecord) : undefined;
-      const isOpen = snapshots.wants(row, 'after') || gathering.wants(row);
-      if (record?.record === 'final' && isOpen && !held.has(id)) {
+      const isFinal = record?.record === 'final' && !held.has(id);
+      if (isFinal && (snapshots.wants(row, 'after') || gathering.wants(row))) {
         tx.after(() => hold(id));
         break;
       }

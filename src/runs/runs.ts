@@ -12,7 +12,6 @@ import {
   type RunStatus,
   type TerminalStatus,
 } from '../api/runs.ts';
-import type { Session } from '../api/sessions.ts';
 import { noUsage } from '../api/figures.ts';
 import { type Clock, iso } from '../base/clock.ts';
 import type { Config } from '../base/config.ts';
@@ -29,6 +28,7 @@ import type { Projects } from '../projects/projects.ts';
 import type { Sessions } from '../sessions/sessions.ts';
 import type { Workspaces } from '../workspaces/workspaces.ts';
 import { noChanges } from './changes.ts';
+import type { Resolving } from './resolving.ts';
 import { assertGlobs } from './globs.ts';
 import { assertSchema } from './output-schema.ts';
 import type { Enclosing } from './enclosing.ts';
@@ -49,6 +49,7 @@ interface Needs {
   sessions: Sessions;
   inputs: Inputs;
   checkpoints: Checkpoints;
+  resolve: Resolving;
   artifacts: Pick<Artifacts, 'idsOf'>;
   enclosing: Pick<Enclosing, 'admit'>;
   /** After a commit: a run may be started, one that works must be told something, or somebody waited for an end. */
@@ -79,6 +80,7 @@ export function createRuns(needs: Needs) {
     sessions,
     inputs,
     checkpoints,
+    resolve,
     artifacts,
     enclosing,
     changed,
@@ -147,20 +149,29 @@ export function createRuns(needs: Needs) {
     close(tx, entry);
     workspaces.release(tx, row.workspace_id, row.id);
     sessions.charge(tx, row.session_id, usage);
-    if (!store.hasOpen('session_id', row.session_id)) sessions.mark(tx, row.session_id, 'idle');
+    sessions.mark(tx, row.session_id, store.hasOpen('session_id', row.session_id) ? 'running' : 'idle');
     projects.touch(tx, row.project_id);
     tx.after(changed);
   };
 
-  const chooseHarness = (body: RunCreate, session: Session | undefined): string => {
-    const id = body.harness ?? session?.harness ?? config.default_harness;
-    const refuse = (message: string) =>
-      new Fault('invalid_request', message, { param: 'harness', details: { errors: [{ path: '/harness', message }] } });
-    if (id === undefined) throw refuse('Name a harness: none is configured as default_harness.');
-    if (!registry.has(id)) throw refuse(`There is no harness "${id}". Known ones: ${registry.ids().join(', ')}.`);
-    if (session && session.harness !== id)
-      throw refuse(`The session uses the harness "${session.harness}" and cannot change to "${id}".`);
-    return id;
+  const stop = (tx: Tx, row: RunRow, reason: string, why?: string): void => {
+    if (isTerminal(row.status) || row.cancel_requested_at !== null) return;
+    const entry = open(row);
+    entry.fields.cancel_requested_at = now();
+    if (why) say(entry, 'log', 'daemon', { level: 'info', stream: 'daemon', text: why });
+    if (row.status === 'queued' && row.runner === null)
+      return end(tx, entry, { status: 'cancelled', stop_reason: 'cancelled', error: null }, 'user');
+    if (row.status !== 'queued') move(entry, 'cancelling', 'user', reason);
+    close(tx, entry);
+    tx.after(changed);
+  };
+
+  /** Stops the run of a session that has begun; those that wait before the new one keep their turn. */
+  const interrupt = (tx: Tx, session: string, by: string): void => {
+    const oldest = store.oldestOpen(session);
+    if (!oldest || oldest.id === by) return;
+    const begun = oldest.status !== 'queued' || workspaces.find(oldest.workspace_id)?.writer?.id === oldest.id;
+    if (begun) stop(tx, oldest, 'interrupted', `Interrupted by the session’s next message, run ${by}.`);
   };
 
   return {
@@ -191,12 +202,13 @@ export function createRuns(needs: Needs) {
       const wanted = session?.workspace_id ?? body.workspace_id;
       const existing = wanted === undefined ? undefined : workspaces.getUsable(organization, wanted);
       const project = projects.getActive(organization, existing?.project_id ?? body.project_id!);
-      const harness = chooseHarness(body, session);
+      const resolved = resolve(organization, body, session);
+      const { harness, model, agent_id, agent_revision, limits } = resolved;
       assertSchema(body.output_schema);
       const sandbox = body.sandbox ?? 'auto';
       const network = enclosing.admit(sandbox, body.network, harness);
       assertGlobs(body.artifacts ?? []);
-      if (body.limits?.max_cost_micro_usd !== undefined && !registry.knowsCost(harness)) {
+      if (limits.max_cost_micro_usd !== undefined && !registry.knowsCost(harness)) {
         const message = `The harness "${harness}" does not report what it costs, so a cost limit cannot be kept.`;
         throw new Fault('invalid_request', message, {
           details: { errors: [{ path: '/limits/max_cost_micro_usd', message }] },
@@ -209,8 +221,7 @@ export function createRuns(needs: Needs) {
           details: { run_id: session.latest_run_id },
         });
 
-      const workspace = existing ?? workspaces.create(tx, project, {}).workspace;
-      const model = body.model ?? session?.model ?? null;
+      const workspace = existing ?? workspaces.create(tx, project, {}, false).workspace;
       const at = now();
       const id = clock.id();
       const { id: session_id } =
@@ -219,9 +230,12 @@ export function createRuns(needs: Needs) {
           organization_id: organization,
           project_id: project.id,
           workspace_id: workspace.id,
+          agent_id,
+          agent_revision,
           harness,
           model,
           title: titleOf(body.prompt),
+          metadata: {},
         });
       const row: Omit<RunRow, 'key'> = {
         id,
@@ -229,15 +243,9 @@ export function createRuns(needs: Needs) {
         project_id: project.id,
         workspace_id: workspace.id,
         session_id,
-        agent_id: null,
-        agent_revision: null,
-        harness,
-        model,
+        ...resolved,
         prompt: body.prompt,
         billing_mode: body.billing_mode ?? 'managed',
-        limits: body.limits ?? {},
-        permission_mode: body.permission_mode ?? 'ask',
-        on_input: body.on_input ?? 'ask',
         input_timeout_seconds: body.input_timeout_seconds ?? 86_400,
         sandbox,
         network,
@@ -270,6 +278,7 @@ export function createRuns(needs: Needs) {
       say(entry, 'run.queued', 'user', { blocked_by: writer && { kind: writer.kind, id: writer.id } });
       close(tx, entry);
       sessions.begin(tx, session_id, id);
+      if (body.on_busy === 'interrupt') interrupt(tx, session_id, id);
       projects.touch(tx, project.id);
       tx.after(changed);
       return { run_id: id, id, session_id, workspace_id: workspace.id, project_id: project.id, status: 'queued' };
@@ -277,17 +286,7 @@ export function createRuns(needs: Needs) {
 
     /** Asks a run to stop. Asking again, or after the end, changes nothing. */
     cancel(tx: Tx, organization: string, id: string): Run {
-      const row = find(organization, id);
-      if (isTerminal(row.status) || row.cancel_requested_at !== null) return toRun(row);
-      const entry = open(row);
-      entry.fields.cancel_requested_at = now();
-      if (row.status === 'queued' && row.runner === null)
-        end(tx, entry, { status: 'cancelled', stop_reason: 'cancelled', error: null }, 'user');
-      else {
-        if (row.status !== 'queued') move(entry, 'cancelling', 'user', 'cancel_requested');
-        close(tx, entry);
-        tx.after(changed);
-      }
+      stop(tx, find(organization, id), 'cancel_requested');
       return toRun(find(organization, id));
     },
 

@@ -95,6 +95,15 @@ export const createStore = (db: Db) => ({
       `SELECT id FROM runs WHERE status NOT IN ('completed', 'failed', 'cancelled') AND runner IS NOT NULL ORDER BY key`,
     ),
 
+  /** The run of a session that goes on, or is the next to. */
+  oldestOpen: (session: string): RunRow | undefined =>
+    toRow(
+      db.get(
+        `SELECT * FROM runs WHERE session_id = ? AND status NOT IN ('completed', 'failed', 'cancelled') ORDER BY key LIMIT 1`,
+        [session],
+      ),
+    ),
+
   hasOpen: (column: 'project_id' | 'session_id' | 'workspace_id', id: string): boolean =>
     db.get(`SELECT 1 FROM runs WHERE ${column} = ? AND status NOT IN ('completed', 'failed', 'cancelled') LIMIT 1`, [
       id,

@@ -1,6 +1,7 @@
 import { existsSync, mkdirSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { Agents } from '../agents/agents.ts';
 import type { InputAnswer } from '../api/inputs.ts';
 import { isTerminal, noIsolation, type RunErrorCode } from '../api/runs.ts';
 import { type Clock, iso } from '../base/clock.ts';
@@ -16,6 +17,7 @@ import type { HarnessLaunch } from '../harness/row.ts';
 import { protocolVersion, runFiles, type RunSpec, type SandboxSpec } from '../runner/protocol.ts';
 import type { Sessions } from '../sessions/sessions.ts';
 import type { Workspaces } from '../workspaces/workspaces.ts';
+import { transcriptOf } from './conversations.ts';
 import type { Enclosing } from './enclosing.ts';
 import type { Gathering } from './gathering.ts';
 import type { Ingest } from './ingest.ts';
@@ -31,6 +33,7 @@ interface Needs {
   store: RunStore;
   runs: Runs;
   registry: Registry;
+  agents: Agents;
   workspaces: Workspaces;
   sessions: Sessions;
   inputs: Inputs;
@@ -56,12 +59,14 @@ const turnsOfTranscript = 20;
 export function createSupervisor(needs: Needs) {
   const { db, clock, log, config, store, runs, registry, workspaces, sessions, inputs, executor, ingest, snapshots } =
     needs;
-  const { folderOf, sessionFolderOf, sweep, gathering, enclosing } = needs;
+  const { agents, folderOf, sessionFolderOf, sweep, gathering, enclosing } = needs;
   const links = new Map<string, { link: Link; told: Set<string> }>();
   const endings = new Set<Promise<void>>();
   /** Waiting runs whose tree is being kept, and those for which that has been tried. */
   const preparing = new Set<string>();
   const prepared = new Set<string>();
+  /** Runs whose process is gone, while they are brought to their end. */
+  const leaving = new Set<string>();
   let draining = false;
 
   const fail = (row: RunRow, stop_reason: RunRow['stop_reason'], code: RunErrorCode, message: string, details = {}) =>
@@ -98,12 +103,17 @@ export function createSupervisor(needs: Needs) {
   };
 
   /** The run's process has ended: what it left is stored, and if that is no end, the run is lost. */
-  const gone = async (id: string): Promise<void> => {
+  const gone = (id: string): void => {
+    leaving.add(id);
+    keep(conclude(id).finally(() => leaving.delete(id)));
+  };
+
+  const conclude = async (id: string): Promise<void> => {
     try {
       await ingest.drain(id);
     } catch (error) {
       log.error({ run: id, err: error }, 'The last events of a run could not be stored yet.');
-      clock.timer(1_000, () => keep(gone(id)));
+      clock.timer(1_000, () => gone(id));
       return;
     }
     const row = store.find(id);
@@ -132,11 +142,11 @@ export function createSupervisor(needs: Needs) {
   };
 
   const attach = (row: RunRow): void => {
-    if (row.runner === null || links.has(row.id)) return;
+    if (row.runner === null || links.has(row.id) || leaving.has(row.id)) return;
     const { id, runner } = row;
     const link = executor.attach(runner, folderOf(id), {
       grown: () => ingest.grown(id),
-      gone: () => keep(gone(id)),
+      gone: () => gone(id),
     });
     links.set(id, { link, told: new Set() });
   };
@@ -250,13 +260,12 @@ export function createSupervisor(needs: Needs) {
       harness,
       model: row.model,
       prompt: row.prompt,
+      instructions:
+        row.agent_id === null
+          ? null
+          : agents.get(row.organization_id, row.agent_id, row.agent_revision ?? undefined).instructions,
       native_session_id: native,
-      transcript: store
-        .transcript(row.session_id, row.key, turnsOfTranscript)
-        .flatMap(({ prompt, text }) => [
-          { role: 'user' as const, text: prompt },
-          ...(text === null ? [] : [{ role: 'assistant' as const, text }]),
-        ]),
+      transcript: transcriptOf(needs, row, turnsOfTranscript),
       env: registry.environment(row.harness),
       limits: {
         timeout_seconds: row.limits.timeout_seconds ?? config.runs.timeout_seconds,

@@ -25,3 +25,6 @@ CREATE TABLE agent_revisions (
   updated_at      TEXT NOT NULL,
   UNIQUE (agent_id, revision)
 ) STRICT;
+
+-- A fork goes on after this run of another session.
+ALTER TABLE sessions ADD COLUMN forked_from_run_id TEXT;

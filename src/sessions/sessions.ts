@@ -1,6 +1,6 @@
 import type { Page } from '../api/common.ts';
 import { Fault } from '../api/error.ts';
-import type { Session } from '../api/sessions.ts';
+import type { Session, SessionPatch } from '../api/sessions.ts';
 import { addUsage, noUsage } from '../api/figures.ts';
 import type { Usage } from '../api/usage.ts';
 import { type Clock, iso } from '../base/clock.ts';
@@ -8,7 +8,18 @@ import type { Db, Tx } from '../base/db.ts';
 import { type Paging, toPage } from '../base/page.ts';
 import { createStore, toSession } from './store.ts';
 
-type Fresh = Pick<Session, 'organization_id' | 'project_id' | 'workspace_id' | 'harness' | 'model' | 'title'>;
+type Fresh = Pick<
+  Session,
+  | 'organization_id'
+  | 'project_id'
+  | 'workspace_id'
+  | 'agent_id'
+  | 'agent_revision'
+  | 'harness'
+  | 'model'
+  | 'title'
+  | 'metadata'
+>;
 
 /** Sessions: conversations that go on from run to run. */
 export function createSessions({ db, clock }: { db: Db; clock: Clock }) {
@@ -28,24 +39,43 @@ export function createSessions({ db, clock }: { db: Db; clock: Clock }) {
       return toPage(store.list(organization, workspace, paging.after, paging.limit + 1), paging, toSession);
     },
 
-    create(_tx: Tx, fresh: Fresh): Session {
+    /** `origin` is the run of another session that a fork goes on after. */
+    create(_tx: Tx, fresh: Fresh, origin: string | null = null): Session {
       const now = iso(clock.now());
       const session: Session = {
         ...fresh,
         id: clock.id(),
-        agent_id: null,
-        agent_revision: null,
         status: 'idle',
         latest_run_id: null,
         run_count: 0,
         usage: noUsage,
-        metadata: {},
         created_at: now,
         updated_at: now,
       };
-      store.add(session);
+      store.add(session, origin);
       return session;
     },
+
+    /** Throws `invalid_state` when a session that is at work is to be archived. */
+    update(_tx: Tx, organization: string, id: string, { title, archived }: SessionPatch): Session {
+      const session = get(organization, id);
+      const isArchived = session.status === 'archived';
+      if (archived && session.status !== 'idle' && !isArchived)
+        throw new Fault('invalid_state', 'A run of this session has not ended. Wait for its end, or cancel it first.', {
+          details: { state: session.status },
+        });
+      store.update(id, {
+        ...(title === undefined ? {} : { title }),
+        ...(archived === undefined || archived === isArchived
+          ? {}
+          : { status: archived ? ('archived' as const) : ('idle' as const) }),
+        updated_at: iso(clock.now()),
+      });
+      return get(organization, id);
+    },
+
+    /** The run that a fork goes on after. */
+    origin: store.origin,
 
     /** A run of the session was accepted. */
     begin(_tx: Tx, id: string, run: string): void {

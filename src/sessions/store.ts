@@ -13,8 +13,8 @@ export const toSession = (row: { key: number }): Session => {
 };
 
 export const createStore = (db: Db) => ({
-  add(session: Session) {
-    const row = toColumns(session);
+  add(session: Session, forked_from_run_id: string | null) {
+    const row = toColumns({ ...session, forked_from_run_id });
     db.insert(insertSql('sessions', row), row);
   },
 
@@ -35,6 +35,10 @@ export const createStore = (db: Db) => ({
     const row = { ...toColumns(fields), id };
     db.run(updateSql('sessions', row), row);
   },
+
+  origin: (id: string): string | null =>
+    db.get<{ forked_from_run_id: string | null }>('SELECT forked_from_run_id FROM sessions WHERE id = ?', [id])
+      ?.forked_from_run_id ?? null,
 
   native: (id: string): string | null =>
     db.get<{ native_session_id: string | null }>('SELECT native_session_id FROM sessions WHERE id = ?', [id])

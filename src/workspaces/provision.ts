@@ -1,31 +1,45 @@
-import { constants, existsSync, mkdirSync } from 'node:fs';
+import { constants, existsSync, mkdirSync, mkdtempSync, readFileSync } from 'node:fs';
 import { access, cp, lstat, readdir, rename, rm, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { Fault } from '../api/error.ts';
 import type { Workspace, WorkspaceGit } from '../api/workspaces.ts';
-
-type Environment = Record<string, string | undefined>;
+import type { Clock } from '../base/clock.ts';
+import type { Progress } from './clone.ts';
+import type { Environment } from './git.ts';
 
 /** What of a workspace says where its tree is and what it is made of. */
 type Place = Pick<Workspace, 'id' | 'name' | 'source' | 'path'>;
 
+interface Making {
+  env: Environment;
+  clock: Clock;
+  /** Ends what takes long; then provision throws. */
+  signal: AbortSignal;
+  progress(now: Progress): void;
+  /** Writes a checkpoint's tree into a folder, which it makes. */
+  fork(checkpoint: string, folder: string): Promise<void>;
+}
+
 const gitIn = async (folder: string, env: Environment) => (await import('./git.ts')).gitIn(folder, env);
 
 /** Makes a workspace's tree. May be repeated after a crash. Answers its git settings, if it has some. Throws Fault. */
-export async function provision(
-  workspace: Place,
-  env: Environment,
-  fork: (checkpoint: string, folder: string) => Promise<void>,
-): Promise<WorkspaceGit | null> {
+export async function provision(workspace: Place, making: Making): Promise<WorkspaceGit | null> {
   const { source, path } = workspace;
+  const { env, clock, signal, progress, fork } = making;
   switch (source.type) {
     case 'empty':
       mkdirSync(path, { recursive: true, mode: 0o700 });
       return null;
+    case 'git':
+      await make(path, signal, async (folder) => {
+        const { clone } = await import('./clone.ts');
+        await clone({ source, folder, env, clock, signal, progress });
+      });
+      return { ...noGit, remote_url: source.url, ...branchAt(path) };
     case 'directory':
       if (source.mode === 'worktree') return addWorktree(workspace, source.path, env);
       if (source.mode === 'copy') {
-        await make(path, (folder) => copyTree(source.path, folder));
+        await make(path, signal, (folder) => copyTree(source.path, folder, { signal, progress }));
         return null;
       }
       await access(path, constants.R_OK | constants.W_OK | constants.X_OK).catch((cause: Error) => {
@@ -33,28 +47,61 @@ export async function provision(
       });
       return null;
     case 'checkpoint':
-      await make(path, (folder) => fork(source.checkpoint_id, folder));
+      await make(path, signal, (folder) => fork(source.checkpoint_id, folder));
       return null;
   }
 }
 
+/** Names of half a workspace's tree begin so; what follows is new with each attempt, so that no two write into one. */
+const half = (path: string): string => `${path}.new-`;
+
+/** Removes what attempts to make a tree have left. */
+async function sweep(path: string): Promise<void> {
+  const [folder, start] = [dirname(path), basename(half(path))];
+  for (const name of await readdir(folder).catch(() => []))
+    if (name.startsWith(start)) await rm(join(folder, name), { recursive: true, force: true, maxRetries: 3 });
+}
+
 /** Makes a tree beside its place and puts it there when it is whole; one that is there already stays as it is. */
-async function make(path: string, fill: (folder: string) => Promise<void>): Promise<void> {
-  if (existsSync(path)) return;
-  const folder = `${path}.new`;
+async function make(path: string, signal: AbortSignal, fill: (folder: string) => Promise<void>): Promise<void> {
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-  await rm(folder, { recursive: true, force: true });
+  await sweep(path);
+  if (existsSync(path)) return;
+  const folder = mkdtempSync(half(path));
   try {
-    await fill(folder);
-    await rename(folder, path);
-  } catch (error) {
-    await rm(folder, { recursive: true, force: true });
-    throw error;
+    await fill(join(folder, 'tree'));
+    signal.throwIfAborted();
+    await rename(join(folder, 'tree'), path);
+  } finally {
+    await sweep(path);
   }
 }
 
+const noGit: WorkspaceGit = {
+  remote_url: null,
+  branch: null,
+  base_branch: null,
+  provider: null,
+  connection_id: null,
+  author: null,
+};
+
+/** The branch of a fresh clone; none when it stands on a commit. */
+function branchAt(path: string): Pick<WorkspaceGit, 'branch' | 'base_branch'> {
+  const [, branch = null] = /^ref: refs\/heads\/(.+)\n$/.exec(readFileSync(join(path, '.git/HEAD'), 'utf8')) ?? [];
+  return { branch, base_branch: branch };
+}
+
+/** Progress of a copy is said after so many files. */
+const step = 500;
+
 /** Copies files, folders and links, and nothing else; where the file system can, without copying the bytes. */
-async function copyTree(from: string, to: string): Promise<void> {
+async function copyTree(
+  from: string,
+  to: string,
+  { signal, progress }: Pick<Making, 'signal' | 'progress'>,
+): Promise<void> {
+  let done = 0;
   try {
     await cp(from, to, {
       recursive: true,
@@ -62,7 +109,9 @@ async function copyTree(from: string, to: string): Promise<void> {
       preserveTimestamps: true,
       mode: constants.COPYFILE_FICLONE,
       filter: async (path) => {
+        signal.throwIfAborted();
         const kind = await lstat(path);
+        if (!kind.isDirectory() && (done += 1) % step === 0) progress({ done, total: null, unit: 'files' });
         return kind.isFile() || kind.isDirectory() || kind.isSymbolicLink();
       },
     });
@@ -96,14 +145,7 @@ async function addWorktree(workspace: Place, repository: string, env: Environmen
       const known = (await git.raw('branch', '--list', branch)).trim() !== '';
       await git.raw('worktree', 'add', ...(known ? [workspace.path, branch] : ['-b', branch, workspace.path, 'HEAD']));
     }
-    return {
-      remote_url: null,
-      branch,
-      base_branch: base === 'HEAD' ? null : base,
-      provider: null,
-      connection_id: null,
-      author: null,
-    };
+    return { ...noGit, branch, base_branch: base === 'HEAD' ? null : base };
   } catch (cause) {
     const said = (cause as Error).message.trim().split('\n').at(-1);
     throw new Fault('invalid_state', `git could not make a worktree of ${repository}: ${said}`, { cause });

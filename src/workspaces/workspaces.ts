@@ -1,9 +1,8 @@
-import { realpathSync, statSync } from 'node:fs';
-import { basename, join, sep } from 'node:path';
+import { join } from 'node:path';
 import type { Page } from '../api/common.ts';
 import { Fault } from '../api/error.ts';
 import type { Operation } from '../api/operations.ts';
-import type { Workspace, WorkspaceCreate, WorkspacePatch, WorkspaceSource, Writer } from '../api/workspaces.ts';
+import type { Workspace, WorkspaceCreate, WorkspaceGit, WorkspacePatch, Writer } from '../api/workspaces.ts';
 import { type Clock, iso } from '../base/clock.ts';
 import type { Db, Tx } from '../base/db.ts';
 import type { Logger } from '../base/log.ts';
@@ -11,6 +10,7 @@ import { assertMove } from '../base/machine.ts';
 import { type Paging, toPage } from '../base/page.ts';
 import { type Operations, toResourceError } from '../operations/operations.ts';
 import { provision, unprovision, unsaved } from './provision.ts';
+import { createSources } from './source.ts';
 import { workspaceStates } from './state.ts';
 import { createStore, toWorkspace, type WorkspaceRow } from './store.ts';
 import { createWatching } from './watching.ts';
@@ -24,6 +24,8 @@ interface Needs {
   folder: string;
   /** Folders of the daemon that no run may work in. */
   forbidden: string[];
+  /** Folders below which API keys and OAuth tokens may use directories, too. */
+  roots: string[];
   /** The daemon's environment, for git's PATH and HOME. */
   env: Record<string, string | undefined>;
   /** Folders whose changes do not count: those that checkpoints leave out. */
@@ -47,6 +49,7 @@ export function createWorkspaces({
   operations,
   folder,
   forbidden,
+  roots,
   env,
   exclude,
   trees,
@@ -92,20 +95,47 @@ export function createWorkspaces({
   ): Operation =>
     operations.submit(tx, { type, organization_id, resource: { type: 'workspace', id }, input: { workspace_id: id } });
 
-  operations.handle('workspace.create', async ({ workspace_id }: { workspace_id: string }) => {
+  const sources = createSources({ forbidden, roots });
+  /** Trees that are being made, by workspace. */
+  const making = new Map<string, { stop: AbortController; ended: Promise<void> }>();
+  let isClosing = false;
+
+  /** Makes a workspace's tree, one at a time: what was stopped is waited for. */
+  const build = async (workspace: WorkspaceRow, operation: string): Promise<WorkspaceGit | null> => {
+    const { id, organization_id } = workspace;
+    for (let before = making.get(id); before; before = making.get(id)) await before.ended;
+    const [stop, ended] = [new AbortController(), Promise.withResolvers<void>()];
+    making.set(id, { stop, ended: ended.promise });
+    try {
+      return await provision(workspace, {
+        env,
+        clock,
+        signal: stop.signal,
+        progress: (now) => operations.progress(operation, now),
+        fork: (checkpoint, into) => trees.fork(organization_id, checkpoint, into),
+      });
+    } finally {
+      making.delete(id);
+      ended.resolve();
+    }
+  };
+
+  operations.handle('workspace.create', async ({ workspace_id }: { workspace_id: string }, operation) => {
     const workspace = store.find(workspace_id);
     if (workspace?.status !== 'provisioning') return { done: { workspace_id } };
     try {
-      const { organization_id } = workspace;
-      const git = await provision(workspace, env, (checkpoint, into) => trees.fork(organization_id, checkpoint, into));
+      const git = await build(workspace, operation.id);
       db.write((tx) => {
         const current = store.find(workspace_id);
-        if (current?.status === 'provisioning') move(tx, current, 'ready', { git });
+        if (current?.status === 'provisioning') move(tx, current, 'ready', git && !current.git ? { git } : {});
       });
     } catch (error) {
+      // The next daemon begins again.
+      if (isClosing) return { wait: null };
       db.write((tx) => {
         const current = store.find(workspace_id);
-        if (current?.status === 'provisioning') move(tx, current, 'failed', { error: toResourceError(error) });
+        if (current?.status === 'provisioning' && operations.isOpen(operation.id))
+          move(tx, current, 'failed', { error: toResourceError(error) });
       });
       throw error;
     }
@@ -120,6 +150,7 @@ export function createWorkspaces({
       return { wait: Date.parse(workspace.delete_after ?? iso(clock.now())), result: report };
     }
     if (workspace.writer) return { wait: null };
+    await making.get(workspace_id)?.ended;
     await unprovision(workspace, trash, env);
     db.write((tx) => {
       const current = store.find(workspace_id);
@@ -127,26 +158,6 @@ export function createWorkspaces({
     });
     return { done: operation.result };
   });
-
-  /** The canonical path of a directory that may be worked in. */
-  const resolveDirectory = (path: string): string => {
-    const refuse = (message: string) =>
-      new Fault('invalid_request', message, {
-        param: 'source.path',
-        details: { errors: [{ path: '/source/path', message }] },
-      });
-    let real: string;
-    try {
-      real = realpathSync(path);
-    } catch {
-      throw refuse(`There is no directory ${path}.`);
-    }
-    if (!statSync(real).isDirectory()) throw refuse(`${path} is not a directory.`);
-    for (const own of forbidden)
-      if (within(real, own) || within(own, real))
-        throw refuse(`${path} holds agentctl's own data, which no run may touch. Choose a folder beside it.`);
-    return real;
-  };
 
   const released = (id: string): void => {
     watching.released(id);
@@ -162,35 +173,30 @@ export function createWorkspaces({
 
     /**
      * Makes a workspace's row and the operation that makes its tree. A directory that another workspace works on in place
-     * is `invalid_state` with its `workspace_id`.
+     * is `invalid_state` with its `workspace_id`. `isOwner`: the caller is the local session, which may use any directory.
      */
     create(
       tx: Tx,
       project: { id: string; organization_id: string },
       body: WorkspaceCreate,
+      isOwner: boolean,
     ): { workspace: Workspace; operation: Operation } {
       const now = iso(clock.now());
       const id = clock.id();
-      let source: WorkspaceSource = body.source ?? { type: 'empty' };
-      let path = join(folder, 'workspaces', id);
+      const { source, name } = sources.accept(body.source ?? { type: 'empty' }, isOwner);
       if (source.type === 'checkpoint') trees.assertUsable(project.organization_id, source.checkpoint_id);
-      if (source.type === 'directory') {
-        const real = resolveDirectory(source.path);
-        source = { ...source, path: real };
-        if (source.mode === 'in_place') {
-          path = real;
-          const other = store.atPath(real);
-          if (other)
-            throw new Fault('invalid_state', `The workspace ${other} already works in ${real}.`, {
-              details: { state: 'in_use', workspace_id: other },
-            });
-        }
-      }
+      const isInPlace = source.type === 'directory' && source.mode === 'in_place';
+      const path = isInPlace ? source.path : join(folder, 'workspaces', id);
+      const other = isInPlace ? store.atPath(path) : undefined;
+      if (other)
+        throw new Fault('invalid_state', `The workspace ${other} already works in ${path}.`, {
+          details: { state: 'in_use', workspace_id: other },
+        });
       const workspace: WorkspaceRow = {
         id,
         organization_id: project.organization_id,
         project_id: project.id,
-        name: body.name ?? (source.type === 'directory' ? basename(source.path) || 'root' : 'workspace'),
+        name: body.name ?? name,
         status: 'provisioning',
         source,
         path,
@@ -223,6 +229,7 @@ export function createWorkspaces({
         store.update(id, { delete_after: due, updated_at: iso(clock.now()) });
       } else {
         operations.cancel(tx, id, 'workspace.create');
+        tx.after(() => making.get(id)?.stop.abort());
         move(tx, workspace, 'deleting', { delete_after: due });
       }
       return submit(tx, workspace, 'workspace.delete');
@@ -293,6 +300,12 @@ export function createWorkspaces({
 
     loop: watching.loop,
 
+    /** Stops trees that are being made; the next daemon makes them. */
+    close(): void {
+      isClosing = true;
+      for (const { stop } of making.values()) stop.abort();
+    },
+
     /** Removes the trees of a project's workspaces that the daemon made. */
     async purge(project: string): Promise<void> {
       for (const workspace of store.all(project))
@@ -301,6 +314,3 @@ export function createWorkspaces({
   };
 }
 export type Workspaces = ReturnType<typeof createWorkspaces>;
-
-const within = (path: string, folder: string): boolean =>
-  path === folder || path.startsWith(folder.endsWith(sep) ? folder : folder + sep);

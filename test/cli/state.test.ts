@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { blockRows } from '../../cli/tui/blocks.ts';
 import { begin, reduce, summarised, type View, workedMs } from '../../cli/tui/state.ts';
 import type { Event } from '../../src/api/client.ts';
 import { completed, events, permission, runId, started, type Step, tool, usage } from './events.ts';
@@ -118,6 +119,37 @@ describe('the view of a run', () => {
     ]);
     expect(view).toMatchObject({ status: 'cancelled', tools: [], message: null, ended: { status: 'cancelled' } });
     expect(kinds(summarised(view, null)).slice(-3)).toEqual(['message', 'tool', 'summary']);
+  });
+
+  it('names what the run was asked to leave, and not what is there for every run', () => {
+    const step = (kind: 'file' | 'diff' | 'transcript' | 'output', path: string): Step => [
+      'artifact.created',
+      {
+        id: runId,
+        organization_id: runId,
+        run_id: runId,
+        workspace_id: runId,
+        created_at: '2026-01-02T03:04:05.000Z',
+        updated_at: '2026-01-02T03:04:05.000Z',
+        name: path,
+        path,
+        kind,
+        media_type: 'text/plain',
+        size_bytes: 2048,
+        sha256: '0'.repeat(64),
+      },
+    ];
+    const steps = [
+      step('file', 'report\u001b[2J.md'),
+      step('diff', 'changes.diff'),
+      step('transcript', 'transcript.jsonl'),
+    ];
+    const view = summarised(after([...started(), ...steps, step('output', 'output/t.log'), completed()]), null);
+    const text = blockRows(view.blocks.at(-1)!, 200, { thinking: false, output: false })
+      .map((row) => row.map((span) => span.text).join(''))
+      .join('\n');
+    expect(text).toContain('2 artifacts: report.md (2.0 KiB), output/t.log (2.0 KiB) · agentctl artifacts get NAME -r');
+    expect(text).not.toContain('changes.diff');
   });
 
   it('is the same however often events come again', () => {

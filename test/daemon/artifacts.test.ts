@@ -5,6 +5,7 @@ import {
   mkdirSync,
   mkdtempSync,
   readdirSync,
+  readFileSync,
   rmSync,
   symlinkSync,
   truncateSync,
@@ -12,9 +13,9 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import type { Artifact } from '../../src/api/artifacts.ts';
-import { type Answer, openApp, type TestApp } from '../kit/app.ts';
+import { type Answer, openApp, type TestApp, until } from '../kit/app.ts';
 import { createTestClock } from '../kit/clock.ts';
 import { createProject, createRun, createWorkspace, ended, missingRun, untilRun, withMissingHarness } from './scene.ts';
 
@@ -177,6 +178,42 @@ describe('what a run leaves', () => {
     await untilRun(open, missing, ended);
     expect(await artifactsOf(missing)).toEqual([]);
   });
+});
+
+test('a run whose process vanished leaves what there is, once, however often the supervisor looks', async () => {
+  for (let n = 0; n < 300; n++) put(`many/${n}`);
+  const body = { workspace_id: workspace, harness: 'shell', prompt: 'echo a > a.txt; sleep 60', artifacts: ['a.txt'] };
+  const { run_id } = await createRun(open, body);
+  await untilRun(open, run_id, ['running']);
+  await until('the file', () => existsSync(join(root, 'a.txt')));
+  const { pid } = JSON.parse(readFileSync(join(open.home.data, 'runs', run_id, 'runner.json'), 'utf8')) as {
+    pid: number;
+  };
+  const keeping = vi.spyOn(open.app.checkpoints, 'keep');
+  process.kill(pid, 'SIGKILL');
+  const lost = await untilRun(open, run_id, ended, () => open.app.supervisor.loop.wake());
+  expect(lost.error.code).toBe('harness_lost');
+  expect(keeping).toHaveBeenCalledTimes(1);
+  keeping.mockRestore();
+  const types = (await eventsOf(run_id)).map(({ type }: { type: string }) => type);
+  expect(types.filter((type: string) => type === 'checkpoint.created')).toHaveLength(2);
+  expect((await artifactsOf(run_id)).map(({ path }) => path)).toEqual(['a.txt', 'changes.diff', 'transcript.jsonl']);
+  expect(types.at(-1)).toBe('run.failed');
+});
+
+test('where nothing can be kept at all, that is a line in the log, and the run ends as it would have', async () => {
+  const staging = join(open.home.data, 'artifacts/staging');
+  rmSync(staging, { recursive: true });
+  writeFileSync(staging, 'in the way');
+  try {
+    const id = await run('echo fine');
+    expect((await open.call('GET', `/v1/runs/${id}`)).body.status).toBe('completed');
+    expect(await artifactsOf(id)).toEqual([]);
+    expect(await logOf(id)).toEqual([expect.stringMatching(/^The artifacts of this run could not be kept/)]);
+  } finally {
+    rmSync(staging);
+    mkdirSync(staging);
+  }
 });
 
 describe('what cannot be kept is a line in the log, and the run is as it is', () => {

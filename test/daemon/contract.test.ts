@@ -304,6 +304,20 @@ describe('every reply is what its row says', () => {
     const { body: download } = await call('downloadArtifact');
     expect(download).toMatchObject({ size_bytes: Buffer.byteLength(diff), file_name: 'changes.diff' });
     expect((await call('getSession')).body.status).toBe('idle');
+    const { body: fork, headers: forkHeaders } = await call('forkSession', { body: { title: 'Other way' } });
+    expect(forkHeaders.location).toBe(`/v1/sessions/${fork.id}`);
+    const { body: fresh, headers: freshHeaders } = await call('createSession', {
+      body: { workspace_id: fork.workspace_id, harness: 'missing', model: 'm', metadata: { a: 'b' } },
+    });
+    expect(freshHeaders.location).toBe(`/v1/sessions/${fresh.id}`);
+    const { body: sent, headers: sentHeaders } = await call('continueSession', {
+      session_id: fork.id,
+      body: { prompt: 'true', on_busy: 'queue', limits: { timeout_seconds: 9 } },
+    });
+    expect(sentHeaders.location).toBe(`/v1/runs/${sent.run_id}`);
+    await untilRun(scene, sent.run_id, ['completed']);
+    const { body: away } = await call('updateSession', { session_id: fork.id, body: { archived: true, title: null } });
+    expect(away).toMatchObject({ status: 'archived', title: null });
     const { body: page } = await call('listRunEvents');
     expect(page.data.map((event: { sequence: number }) => event.sequence)).toEqual(
       page.data.map((_: unknown, index: number) => index + 1),

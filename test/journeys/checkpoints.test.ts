@@ -1,4 +1,5 @@
-import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { once } from 'node:events';
+import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { until } from '../kit/app.ts';
@@ -70,6 +71,79 @@ test('a run that breaks the files of a directory is looked at and undone, and th
     home.remove();
   }
 });
+
+test('a restore that cannot be carried out says what is in which state, and is undone by the checkpoint before it', async () => {
+  const home = createHome('[runs]\nwarm_runners = 0\n');
+  const cwd = join(home.folder, 'mine');
+  for (const name of ['a', 'b']) {
+    mkdirSync(join(cwd, name), { recursive: true });
+    writeFileSync(join(cwd, name, 'file.txt'), `${name} then\n`);
+  }
+  let daemon = await home.serve();
+  const call = (method: string, path: string, body?: object) => daemon.call(method, path, body);
+  const ended = async ({ id }: { id: string }) =>
+    until('the operation', async () => {
+      const operation = await call('GET', `/v1/operations/${id}?wait=10`);
+      return operation.finished_at !== null && operation;
+    });
+  try {
+    const project = await call('POST', '/v1/projects', { name: 'x' });
+    const source = { type: 'directory', path: cwd, mode: 'in_place' };
+    const at = `/v1/workspaces/${(await ended(await call('POST', `/v1/projects/${project.id}/workspaces`, { source }))).resource.id}`;
+    const kept = await ended(await call('POST', `${at}/checkpoints`, {}));
+    for (const name of ['a', 'b']) writeFileSync(join(cwd, name, 'file.txt'), `${name} now\n`);
+    writeFileSync(join(cwd, 'a/new.txt'), 'new\n');
+    await daemon.stop();
+
+    home.env.AGENTCTL_CRASH_AT = 'restore:decided';
+    daemon = await home.serve();
+    const restore = await call('POST', `${at}/restore`, { checkpoint_id: kept.resource.id });
+    await once(daemon.process, 'exit');
+    delete home.env.AGENTCTL_CRASH_AT;
+    // Beyond the point of no return, and now a folder has become a link that leads away.
+    mkdirSync(join(home.folder, 'away'));
+    renameSync(join(cwd, 'b'), join(home.folder, 'aside'));
+    symlinkSync(join(home.folder, 'away'), join(cwd, 'b'));
+    daemon = await home.serve();
+    const failed = await ended(restore);
+    expect(failed).toMatchObject({
+      status: 'failed',
+      error: {
+        code: 'unavailable',
+        retryable: true,
+        message: expect.stringMatching(
+          /^The restore was left unfinished: 2 of 3 paths are as they were to become\. b is no longer a folder\./,
+        ),
+        details: {
+          state: 'unfinished',
+          before_restore_checkpoint_id: expect.any(String),
+          done: { added: [], changed: ['a/file.txt'], removed: ['a/new.txt'] },
+          left: { added: [], changed: ['b/file.txt'], removed: [] },
+        },
+      },
+    });
+    expect(failed.error.message).toContain(failed.error.details.before_restore_checkpoint_id);
+    expect(readFileSync(join(cwd, 'a/file.txt'), 'utf8')).toBe('a then\n');
+    expect(readdirSync(cwd)).toEqual(['a', 'b']);
+    expect(readdirSync(join(home.folder, 'away'))).toEqual([]);
+    expect(await call('GET', at)).toMatchObject({ status: 'ready', writer: null });
+
+    const back = { checkpoint_id: failed.error.details.before_restore_checkpoint_id };
+    expect(await ended(await call('POST', `${at}/restore`, back))).toMatchObject({ status: 'succeeded' });
+    expect(readdirSync(cwd, { recursive: true, encoding: 'utf8' }).toSorted()).toEqual([
+      'a',
+      'a/file.txt',
+      'a/new.txt',
+      'b',
+      'b/file.txt',
+    ]);
+    expect(['a', 'b'].map((name) => readFileSync(join(cwd, name, 'file.txt'), 'utf8'))).toEqual(['a now\n', 'b now\n']);
+    expect(readdirSync(join(home.folder, 'away'))).toEqual([]);
+  } finally {
+    await daemon.kill();
+    home.remove();
+  }
+}, 60_000);
 
 /** Where a daemon is killed while it makes a checkpoint, restores, and keeps the trees around a run. */
 const points = [

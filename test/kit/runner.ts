@@ -71,6 +71,7 @@ export class Place implements AsyncDisposable {
       },
       model: null,
       prompt,
+      instructions: null,
       native_session_id: null,
       transcript: [],
       env: { PATH: process.env.PATH ?? '/usr/bin:/bin', HOME: this.root, LANG: 'C.UTF-8' },

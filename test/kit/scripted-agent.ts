@@ -14,6 +14,8 @@ export interface Script {
   prompts: Action[][];
   load?: boolean;
   resume?: boolean;
+  /** Takes instructions in its own place for them. */
+  system_prompt?: boolean;
   /** Replays a loaded session after the answer to session/load, as Gemini does. */
   replay_late?: boolean;
   /** Does not react to session/cancel. */
@@ -54,6 +56,8 @@ export type Action =
   | { cost: number }
   /** Says all prompts of this session so far. */
   | { recall: true }
+  /** Says what it was told in its own place for instructions. */
+  | { system: true }
   /** `count` messages' chunks `<n>;`, with a pause in milliseconds between two. */
   | { numbered: { count: number; pause_ms: number } }
   /** Starts a command in the background. */
@@ -89,6 +93,7 @@ class Refusal extends Error {
 
 function play(script: Script, state: string): void {
   let session = '';
+  let system: unknown = null;
   let cancelled = false;
   let wake = (): void => {};
   let asked = 0;
@@ -151,6 +156,7 @@ function play(script: Script, state: string): void {
     } else if ('cost' in action)
       await update('usage_update', { used: 1, size: 2, cost: { amount: action.cost, currency: 'USD' } });
     else if ('recall' in action) await say(history(session).join('|'));
+    else if ('system' in action) await say(JSON.stringify(system));
     else if ('numbered' in action) {
       for (let n = 0; n < action.numbered.count && !cancelled; n++) {
         await say(`${n};`);
@@ -211,17 +217,22 @@ function play(script: Script, state: string): void {
           agentInfo: { name: 'scripted', version: '1.2.3' },
           agentCapabilities: {
             loadSession: script.load ?? false,
-            sessionCapabilities: script.resume ? { resume: {} } : {},
+            sessionCapabilities: {
+              ...(script.resume ? { resume: {} } : {}),
+              ...(script.system_prompt ? { systemPrompt: {} } : {}),
+            },
           },
         };
       case 'session/new':
         session = `s-${process.pid}`;
+        system = params.systemPrompt;
         return { sessionId: session, ...options() };
       case 'session/load':
       case 'session/resume': {
         const id = String(params.sessionId);
         if (!existsSync(file(id))) throw new Refusal(-32002, 'There is no such session.');
         session = id;
+        system = params.systemPrompt;
         if (method === 'session/resume') return options();
         const replay = async (): Promise<void> => {
           for (const prompt of history(id)) {

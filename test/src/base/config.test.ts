@@ -12,6 +12,7 @@ import {
 } from '../../../src/base/config.ts';
 
 const defaults: Config = {
+  workspace_roots: [],
   server: { port: 4788, hosts: [], origins: [], max_streams: 2_048 },
   runs: {
     max_parallel: 16,

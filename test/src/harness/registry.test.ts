@@ -68,6 +68,7 @@ test('the list: what is installed, which version, what is broken', async () => {
   expect(Object.fromEntries(list.map(({ id, status, version }) => [id, [status, version]]))).toEqual({
     shell: ['available', null],
     builtin: ['needs_login', packageVersion],
+    scripted: ['available', null],
     claude: ['not_installed', null],
     codex: ['broken', null],
     gemini: ['available', '0.61.0'],

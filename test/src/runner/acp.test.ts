@@ -439,6 +439,38 @@ test('a conversation that cannot go on begins anew with what was said', async ()
   expect(runner.find('session')?.native_session_id).not.toBe('lost');
 });
 
+test('instructions go where the agent has a place for them, each time the session is set up', async () => {
+  await using place = new Place();
+  const script = {
+    resume: true,
+    system_prompt: true,
+    prompts: [[{ system: true as const }, { recall: true as const }]],
+  };
+  const first = place.start(place.agent(script, { instructions: 'Be brief.' }));
+  const told = '{"mode":"append","content":[{"type":"text","text":"Be brief."}]}';
+  expect((await first.final()).text).toBe(`${told}do it`);
+  const { native_session_id } = first.find('session')!;
+  await using later = new Place('later');
+  const spec = later.agent(script, { instructions: 'Be brief.', native_session_id, session_folder: place.session });
+  expect((await later.start(spec).final()).text).toBe(`${told}do it|do it`);
+});
+
+test('an agent without a place for instructions is told before the first prompt, and not again', async () => {
+  await using place = new Place();
+  const script = { resume: true, prompts: [[{ recall: true as const }]] };
+  const first = place.start(place.agent(script, { instructions: 'Be brief.' }));
+  const { text } = await first.final();
+  expect(text).toContain('\n<instructions>\nBe brief.\n</instructions>\n\ndo it');
+  const { native_session_id } = first.find('session')!;
+  await using later = new Place('later');
+  const spec = later.agent(script, { instructions: 'Be brief.', native_session_id, session_folder: place.session });
+  expect((await later.start(spec).final()).text).toBe(`${text}|do it`);
+  await using again = new Place('again');
+  const transcript = [{ role: 'user' as const, text: 'before' }];
+  const lost = again.agent(script, { instructions: 'Be brief.', native_session_id: 'lost', transcript });
+  expect((await again.start(lost).final()).text).toMatch(/Be brief\.[^]*before[^]*do it$/);
+});
+
 test('templates, files and the model', async () => {
   await using place = new Place();
   const spec = place.agent({ prompts: [[{ say: 'ok' }]], models: ['small', 'large'] }, { model: 'large' });
