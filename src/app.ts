@@ -195,7 +195,8 @@ export function createApp({ home, config, clock, log, env, runner, bubblewrap }:
 
     /** Lets the loops begin: what an earlier daemon left is taken up again. */
     open(): void {
-      void sandbox.warm();
+      // Not while the daemon starts; who needs it sooner has it tried at once.
+      stopWarming = clock.timer(500, () => void sandbox.warm());
       for (const loop of loops) loop.wake();
     },
 
@@ -208,6 +209,7 @@ export function createApp({ home, config, clock, log, env, runner, bubblewrap }:
 
     /** Ends the loops and lets go of the runners, which go on; closes the database. */
     async close(): Promise<void> {
+      stopWarming();
       supervisor.close();
       workspaces.close();
       await Promise.all(loops.map((loop) => loop.stop()));

@@ -1,5 +1,5 @@
 import { execFile, execFileSync } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, readlinkSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readlinkSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { platform } from 'node:process';
 import type { Isolation } from '../../api/runs.ts';
@@ -67,6 +67,8 @@ cat "$1" >/dev/null 2>&1 && echo read-outside
 echo tried
 `;
 
+const prefix = 'sandbox-trial-';
+
 interface Trial {
   folder: string;
   args: string[];
@@ -75,7 +77,7 @@ interface Trial {
 /** A folder with something to find, and the arguments of the trial in it. */
 function prepare(parent: string): Trial {
   mkdirSync(parent, { recursive: true, mode: 0o700 });
-  const folder = mkdtempSync(join(parent, 'sandbox-'));
+  const folder = mkdtempSync(join(parent, prefix));
   const workspace = join(folder, 'workspace');
   mkdirSync(join(workspace, '.git', 'hooks'), { recursive: true });
   mkdirSync(join(workspace, '.git', 'info', 'attributes'), { recursive: true });
@@ -156,6 +158,9 @@ export function createSandbox({ find, folder, relay, hidden }: Needs): Sandbox {
     warm() {
       const program = find();
       if (known || program === null) return Promise.resolve();
+      // What a daemon left that died while it tried.
+      for (const name of existsSync(folder) ? readdirSync(folder) : [])
+        if (name.startsWith(prefix)) rmSync(join(folder, name), { recursive: true, force: true });
       const tried = prepare(folder);
       return new Promise((resolve) => {
         const options = { env: environment, timeout: patience };
