@@ -38,7 +38,9 @@ type Effect<Id extends OperationId> = (typeof api)[Id]['route'] extends `GET ${s
   ? 'read'
   : (typeof api)[Id] extends { keyRequired: true }
     ? 'call'
-    : 'write';
+    : (typeof api)[Id] extends { checkedFirst: true }
+      ? 'checked'
+      : 'write';
 type ReadReply<Id extends OperationId> = (typeof api)[Id] extends { replyBytes: true } ? BytesReply : ReplyOf<Id>;
 
 /** What keeps the answer of a call with its key, in the transaction of its effect. */
@@ -49,15 +51,17 @@ interface KeyRecord {
 
 /**
  * A handler for every operation: one that is missing does not compile. Reading ones may wait; writing ones are plain
- * functions inside one transaction. Calls check the words of the request first and answer what goes to work, which is asked
- * only when there is no record of the key yet.
+ * functions inside one transaction, which some of them answer after they have found something out. Calls check the words of the
+ * request first and answer what goes to work, which is asked only when there is no record of the key yet.
  */
 export type Handlers = {
   [Id in Exclude<OperationId, Streaming>]: Effect<Id> extends 'read'
     ? (input: InputOf<Id>, context: Context) => ReadReply<Id> | Promise<ReadReply<Id>>
     : Effect<Id> extends 'call'
       ? (input: InputOf<Id>, context: Context) => (record: KeyRecord) => Promise<ReplyOf<Id>>
-      : (input: InputOf<Id>, context: Context & { tx: Tx }) => ReplyOf<Id>;
+      : Effect<Id> extends 'checked'
+        ? (input: InputOf<Id>, context: Context) => Promise<(tx: Tx) => ReplyOf<Id>>
+        : (input: InputOf<Id>, context: Context & { tx: Tx }) => ReplyOf<Id>;
 };
 
 type AnyHandler = (input: object, context: Context & { tx?: Tx }) => unknown;
@@ -250,11 +254,16 @@ async function answer(
     }
   }
 
+  // What is found out first takes time, and is not asked again when the request is only repeated.
+  const known = endpoint.checkedFirst && key ? app.idempotency.find(organization, key, print!) : undefined;
+  if (known) return sendStored(reply, known, true);
+  const act = endpoint.checkedFirst ? ((await handler(input, context)) as (tx: Tx) => unknown) : undefined;
+
   crashPoint(id, 'begin');
   const { stored, replayed } = app.db.write((tx) => {
     const before = key && app.idempotency.find(organization, key, print!);
     if (before) return { stored: before, replayed: true };
-    const body = handler(input, { ...context, tx });
+    const body = act ? act(tx) : handler(input, { ...context, tx });
     const fresh = settle(body);
     crashPoint(id, 'before_commit');
     if (key) app.idempotency.store(organization, key, print!, (body as { id?: string } | null)?.id ?? null, fresh);

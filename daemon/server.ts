@@ -14,12 +14,14 @@ import { agentRoutes } from './routes/agents.ts';
 import { artifactRoutes } from './routes/artifacts.ts';
 import { checkpointRoutes } from './routes/checkpoints.ts';
 import { fileRoutes } from './routes/files.ts';
+import { grantRoutes } from './routes/grants.ts';
 import { operationRoutes } from './routes/operations.ts';
 import { projectRoutes } from './routes/projects.ts';
 import { runRoutes } from './routes/runs.ts';
 import { serverRoutes } from './routes/server.ts';
 import { storageRoutes } from './routes/storage.ts';
 import { sessionRoutes } from './routes/sessions.ts';
+import { webhookRoutes } from './routes/webhooks.ts';
 import { workspaceRoutes } from './routes/workspaces.ts';
 
 /** Said with every answer. */
@@ -101,6 +103,9 @@ export async function createServer(app: App, loggerInstance?: FastifyBaseLogger)
       routing(request.raw, reply.raw);
     });
 
+  server.addHook('onListen', async () => {
+    for (const address of server.addresses()) if (typeof address === 'object') app.webhooks.listensOn(address.port);
+  });
   await server.register(async (scope) => servePrivate(scope, app));
   bind(server, app, {
     ...projectRoutes(app),
@@ -112,7 +117,9 @@ export async function createServer(app: App, loggerInstance?: FastifyBaseLogger)
     ...artifactRoutes(app),
     ...sessionRoutes(app),
     ...runRoutes(app),
+    ...grantRoutes(app),
     ...operationRoutes(app),
+    ...webhookRoutes(app),
     ...accessRoutes(app),
     ...serverRoutes(app),
   });

@@ -17,6 +17,7 @@ import { type Checkpoints, createCheckpoints } from './checkpoints/checkpoints.t
 import { createEvents } from './events/events.ts';
 import { createFiles } from './files/files.ts';
 import { createRegistry } from './harness/registry.ts';
+import { createGrants } from './grants/grants.ts';
 import { createInputs } from './inputs/inputs.ts';
 import { createOperations } from './operations/operations.ts';
 import { createProjects } from './projects/projects.ts';
@@ -25,6 +26,8 @@ import { createSandbox, findBubblewrap, findRelay } from './runner/sandbox/sandb
 import { createEngine, type Engine } from './runs/engine.ts';
 import { createSessions } from './sessions/sessions.ts';
 import { createStorage } from './storage/storage.ts';
+import type { Resolve } from './webhooks/destinations.ts';
+import { createWebhooks } from './webhooks/webhooks.ts';
 import { createWorkspaces } from './workspaces/workspaces.ts';
 
 interface Needs {
@@ -35,6 +38,8 @@ interface Needs {
   env: Record<string, string | undefined>;
   /** argv of a runner. */
   runner: [string, ...string[]];
+  /** Where names lead; the system's answer when absent. */
+  resolve?: Resolve;
   /** Where bubblewrap is; null when it is not. */
   bubblewrap?: () => string | null;
 }
@@ -48,7 +53,7 @@ export function privateFolder(path: string): void {
 }
 
 /** Everything that agentctl is, put together in floor order, without a socket. Call `open` to let it work. */
-export function createApp({ home, config, clock, log, env, runner, bubblewrap }: Needs) {
+export function createApp({ home, config, clock, log, env, runner, bubblewrap, resolve }: Needs) {
   for (const folder of [home.data, home.state]) privateFolder(folder);
   const db = openDb(join(home.data, 'agentctl.db'), join(packageRoot, 'src/schema'));
 
@@ -57,7 +62,7 @@ export function createApp({ home, config, clock, log, env, runner, bubblewrap }:
   const events = createEvents({ db });
   const operations = createOperations({ db, clock, log });
   const access = createAccess({ db, clock, token: openSessionToken(home.token, clock), config: config.oauth });
-  const registry = createRegistry({ rows: config.harnesses, env });
+  const registry = createRegistry({ rows: config.harnesses, env, folder: join(home.data, 'harnesses') });
 
   const agents = createAgents({ db, clock, harnesses: registry.ids });
   const sessions = createSessions({ db, clock });
@@ -68,6 +73,7 @@ export function createApp({ home, config, clock, log, env, runner, bubblewrap }:
     engine?.supervisor.loop.wake();
     operations.loop.wake();
   };
+  const grants = createGrants({ db, clock, changed });
   const workspaces = createWorkspaces({
     db,
     clock,
@@ -148,6 +154,7 @@ export function createApp({ home, config, clock, log, env, runner, bubblewrap }:
     events,
     registry,
     agents,
+    grants,
     projects,
     workspaces,
     sessions,
@@ -161,6 +168,17 @@ export function createApp({ home, config, clock, log, env, runner, bubblewrap }:
     folder: home.data,
   });
   const { runs, conversations, supervisor } = engine;
+  const webhooks = createWebhooks({
+    db,
+    clock,
+    log,
+    config,
+    events,
+    operations,
+    secrets,
+    ...(resolve ? { resolve } : {}),
+    runOf: runs.about,
+  });
   const storage = createStorage({
     clock,
     data: home.data,
@@ -170,6 +188,8 @@ export function createApp({ home, config, clock, log, env, runner, bubblewrap }:
   });
   const loops = [...engine.loops, operations.loop, files.loop, workspaces.loop, checkpoints.loop];
 
+  let stopWarming = () => {};
+
   return {
     db,
     clock,
@@ -177,6 +197,7 @@ export function createApp({ home, config, clock, log, env, runner, bubblewrap }:
     idempotency,
     access,
     agents,
+    grants,
     events,
     operations,
     registry,
@@ -192,19 +213,20 @@ export function createApp({ home, config, clock, log, env, runner, bubblewrap }:
     storage,
     sandbox,
     supervisor,
+    webhooks,
 
     /** Lets the loops begin: what an earlier daemon left is taken up again. */
     open(): void {
       // Not while the daemon starts; who needs it sooner has it tried at once.
       stopWarming = clock.timer(500, () => void sandbox.warm());
-      for (const loop of loops) loop.wake();
+      for (const loop of [...loops, webhooks.loop]) loop.wake();
     },
 
     /** Resolves when nothing is due. */
     async settle(): Promise<void> {
-      for (const work of [...loops, operations, engine]) await work.settle();
+      for (const work of [...loops, operations, engine, webhooks]) await work.settle();
       // What was settled last may have set the first going again.
-      for (const work of [...loops, operations, engine]) await work.settle();
+      for (const work of [...loops, operations, engine, webhooks]) await work.settle();
     },
 
     /** Ends the loops and lets go of the runners, which go on; closes the database. */
@@ -214,6 +236,7 @@ export function createApp({ home, config, clock, log, env, runner, bubblewrap }:
       workspaces.close();
       await Promise.all(loops.map((loop) => loop.stop()));
       for (const work of [operations, engine]) await work.settle();
+      await webhooks.close();
       await checkpoints.close();
       db.close();
     },

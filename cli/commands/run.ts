@@ -252,22 +252,27 @@ async function say({ out }: Context, client: Client, { workspaceId }: Place): Pr
   out.note(out.paint('dim', `New workspace ${name} at ${path}`));
 }
 
-const preferred = ['claude', 'codex', 'gemini', 'opencode', 'builtin'];
+const preferred = ['claude', 'codex', 'gemini', 'opencode'];
+/** The best comes first: the known agents, what the user has configured, our own. */
+const rankOf = (id: string): number =>
+  id === 'builtin' ? preferred.length + 1 : preferred.includes(id) ? preferred.indexOf(id) : preferred.length;
 
-/** The best agent that is installed, said on standard error. Never `shell` or `scripted`: a prompt is no script. */
+/** The best agent that can be used, said on standard error. Never `shell` or `scripted`: a prompt is no script. */
 async function bestHarness({ out }: Context, client: Client): Promise<string> {
   const { data } = await client.call('listHarnesses', { query: { limit: 200 } });
   const agents = data.filter(({ id }) => id !== 'shell' && id !== 'scripted');
   const usable = agents.filter(({ status }) => status === 'available');
-  const rank = (id: string) => (preferred.includes(id) ? preferred.indexOf(id) : preferred.length);
-  const [best] = usable.sort((a, b) => rank(a.id) - rank(b.id));
+  const [best] = usable.sort((a, b) => rankOf(a.id) - rankOf(b.id));
   if (best) {
     out.note(out.paint('dim', `Using ${best.name}${best.version ? ` ${best.version}` : ''} (--harness takes another)`));
     return best.id;
   }
-  const hints = agents
-    .filter(({ install_hint }) => install_hint)
-    .map(({ name, install_hint }) => `\n  ${name}: ${install_hint}`);
-  const remedy = `install one of them, or run a script with \`agentctl run --harness shell '…'\`${hints.join('')}`;
-  throw new Stop(exit.failed, 'There is no coding agent on this machine that agentctl knows.', remedy);
+  const waiting = agents.filter(({ id, status }) => status === 'needs_login' && id !== 'builtin');
+  const ways = [
+    ...waiting.map(({ id, name }) => `log in with ${name}, or name it all the same: --harness ${id}`),
+    'set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY where the daemon is started, for the agent that comes along',
+    ...agents.flatMap(({ install_hint, status }) => (install_hint && status === 'not_installed' ? install_hint : [])),
+    "agentctl run --harness shell '…', which takes the prompt as a script",
+  ];
+  throw new Stop(exit.failed, 'There is no coding agent here that could be used yet.', ways.join('\n       '));
 }

@@ -5,9 +5,20 @@ import { type Does, listing } from '../options.ts';
 export function agentCommands(program: Command, does: Does): void {
   const server = () => import('../commands/server.ts');
   program.commandsGroup('Agents and models:');
-  listing(program.command('harnesses'))
+  const install = () => import('../commands/harness-install.ts');
+  const harnesses = listing(program.command('harnesses'))
     .description('the agents there are, and which are installed')
     .action(does(server, 'harnesses'));
+  harnesses
+    .command('install')
+    .description('install claude, codex, gemini or opencode for agentctl alone, with npm')
+    .argument('<id>')
+    .action(does(install, 'installHarness'));
+  harnesses
+    .command('uninstall')
+    .description('take away what install brought')
+    .argument('<id>')
+    .action(does(install, 'uninstallHarness'));
   listing(program.command('models'))
     .description('the models that are known, with their prices')
     .action(does(server, 'models'));

@@ -8,6 +8,8 @@ import { agentRows } from './rows/agents.ts';
 import { sessionRows } from './rows/sessions.ts';
 import { runRows } from './rows/runs.ts';
 import { artifactRows } from './rows/artifacts.ts';
+import { webhookRows } from './rows/webhooks.ts';
+import { grantRows } from './rows/grants.ts';
 import { serverRows } from './rows/server.ts';
 import { storageRows } from './rows/storage.ts';
 
@@ -20,8 +22,10 @@ export const api = {
   ...agentRows,
   ...sessionRows,
   ...runRows,
+  ...grantRows,
   ...accessRows,
   ...artifactRows,
+  ...webhookRows,
   ...serverRows,
   ...storageRows,
 } as const satisfies Record<string, Endpoint>;

@@ -44,6 +44,11 @@ export interface Endpoint {
   larger?: string;
   /** The Idempotency-Key must be given; such an operation is a `call`. */
   keyRequired?: true;
+  /**
+   * Something must be found out before the transaction, such as where a name leads: the handler resolves to what is then done in
+   * it. Asked only when there is no record of the key yet.
+   */
+  checkedFirst?: true;
   /** Asked without a credential: the body is one. An Idempotency-Key means nothing here. */
   open?: true;
   /** The member of the answer that is shown once: a repeated request gets it for ten minutes, then null. */

@@ -20,6 +20,8 @@ export interface EventData {
   'run.started': {
     harness: string;
     harness_version: string | null;
+    /** The program that was started; null for one that was not recorded. */
+    harness_path: string | null;
     model: string | null;
     agent_id: string | null;
     agent_revision: number | null;

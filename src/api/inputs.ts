@@ -1,6 +1,8 @@
 import { Type, type Static } from 'typebox';
 import { input, named, nullable, paging, resource, Time, Uuid } from './common.ts';
 
+import { GrantPattern } from './grants.ts';
+
 export const InputOption = named('InputOption', {
   id: Type.String(),
   label: Type.String(),
@@ -22,6 +24,7 @@ export const InputRequest = named(
     options: Type.Array(InputOption),
     allow_text: Type.Boolean(),
     schema: nullable(Type.Record(Type.String(), Type.Unknown())),
+    grant: nullable(GrantPattern),
     status: Type.Enum([...inputStatuses]),
     answer: nullable(Type.Record(Type.String(), Type.Unknown())),
     answered_by: nullable(Type.String()),
@@ -34,7 +37,7 @@ export type InputRequest = Static<typeof InputRequest>;
 /** An input request as the runner knows it; the daemon adds what makes it a resource. */
 export type InputDraft = Pick<
   InputRequest,
-  'id' | 'kind' | 'title' | 'message' | 'tool_call_id' | 'options' | 'allow_text' | 'schema' | 'expires_at'
+  'id' | 'kind' | 'title' | 'message' | 'tool_call_id' | 'options' | 'allow_text' | 'schema' | 'grant' | 'expires_at'
 >;
 
 /** How a person answered. */

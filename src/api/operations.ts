@@ -11,6 +11,7 @@ export const operationTypes = [
   'checkpoint.create',
   'checkpoint.delete',
   'workspace.restore',
+  'webhook.replay',
   'store.collect',
 ] as const;
 export type OperationType = (typeof operationTypes)[number];

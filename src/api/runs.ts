@@ -14,6 +14,7 @@ import {
 } from './common.ts';
 import { InputRequest } from './inputs.ts';
 import { Usage } from './usage.ts';
+import { WebhookEndpointIds } from './webhooks.ts';
 
 export const runStatuses = [
   'queued',
@@ -135,6 +136,7 @@ export const RunCreate = input('RunCreate', {
         'Globs, from the workspace’s root, of files to keep when the run has ended: `*`, `?`, `**`, `[a-z]`, `{one,two}`. `*` and `**` stand for no names with a dot at their beginning.',
     }),
   ),
+  webhook_endpoint_ids: Type.Optional(WebhookEndpointIds),
   on_busy: Type.Optional(OnBusy),
   metadata: Type.Optional(Metadata),
 });
@@ -177,6 +179,7 @@ export const Run = named(
     checkpoint: Type.Object({ before: Type.Boolean(), after: Type.Boolean() }, { additionalProperties: false }),
     output_schema: nullable(Type.Record(Type.String(), Type.Unknown())),
     artifacts: Type.Array(Type.String()),
+    webhook_endpoint_ids: nullable(Type.Array(Uuid)),
     metadata: Metadata,
     status: Type.Enum([...runStatuses]),
     stop_reason: nullable(Type.Enum([...stopReasons])),

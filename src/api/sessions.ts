@@ -2,6 +2,7 @@ import { Type, type Static } from 'typebox';
 import { input, Metadata, named, nullable, paging, resource, Uuid } from './common.ts';
 import { OnBusy, RunLimits } from './runs.ts';
 import { Usage } from './usage.ts';
+import { WebhookEndpointIds } from './webhooks.ts';
 
 export const Session = named(
   'Session',
@@ -61,6 +62,7 @@ export const MessageCreate = input('MessageCreate', {
   model: Type.Optional(Type.String({ minLength: 1, maxLength: 200 })),
   limits: Type.Optional(RunLimits),
   on_busy: Type.Optional(OnBusy),
+  webhook_endpoint_ids: Type.Optional(WebhookEndpointIds),
   metadata: Type.Optional(Metadata),
 });
 export type MessageCreate = Static<typeof MessageCreate>;

@@ -229,6 +229,16 @@ export const ConfigSchema = Type.Object(
       },
       { additionalProperties: false, default: {} },
     ),
+    webhooks: Type.Object(
+      {
+        allow_private: Type.Array(Type.String({ minLength: 1 }), {
+          default: [],
+          description:
+            'Where webhooks may go on this machine and in private networks: names, addresses or networks, with or without a port, such as "127.0.0.1:5678", "n8n.lan", "10.0.0.0/8".',
+        }),
+      },
+      { additionalProperties: false, default: {} },
+    ),
     log: Type.Object(
       {
         level: Type.Enum(['debug', 'info', 'warn', 'error'], { default: 'info' }),

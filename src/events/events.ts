@@ -4,6 +4,7 @@ import type { Page } from '../api/common.ts';
 import type { Db, Tx } from '../base/db.ts';
 import { type Paging, toPage } from '../base/page.ts';
 import { createSignal } from '../base/signal.ts';
+import { type Announcement, announcementOf } from './announcements.ts';
 import { createStore } from './store.ts';
 
 /** What the log must know of a run to write for it. */
@@ -32,6 +33,12 @@ export interface Block {
 export function createEvents({ db }: { db: Db }) {
   const store = createStore(db);
   const appended = createSignal<number>();
+  const announced = createSignal<'announced'>();
+
+  const announce = (tx: Tx, announcement: Omit<Announcement, 'key'>): void => {
+    store.announce(announcement);
+    tx.after(() => announced.wake('announced'));
+  };
 
   return {
     /**
@@ -45,6 +52,8 @@ export function createEvents({ db }: { db: Db }) {
         const type = text.slice(9, text.indexOf('"', 9));
         const head = `{"id":"${sequence}","sequence":${sequence},"run_id":"${run.id}","session_id":"${run.session_id}",`;
         store.add(run.key, sequence, type, head + text.slice(1));
+        const announcement = announcementOf(type, text);
+        if (announcement) announce(tx, { ...announcement, run_id: run.id });
       }
       if (texts.length > 0) tx.after(() => appended.wake(run.key));
       return sequence;
@@ -81,6 +90,20 @@ export function createEvents({ db }: { db: Db }) {
 
     /** Calls back after each commit that appended to this run (its integer key); the answer ends that. */
     follow: appended.follow,
+
+    /**
+     * Tells those outside of something that no run's history has. What a run's events say is announced when they are appended.
+     */
+    announce,
+
+    /** The oldest announcements that nobody has taken, in the order of their commits, whichever run they come from. */
+    announcements: store.announcements,
+
+    /** Whoever reads them has stored what comes of them, in this transaction: announcements up to this key go. */
+    forgetAnnouncements: (_tx: Tx, key: number): number => store.forgetAnnouncements(key),
+
+    /** Calls back after each commit that announced something; the answer ends that. */
+    followAnnouncements: (callback: () => void): (() => void) => announced.follow('announced', callback),
 
     /** Removes up to `limit` of a run's events that come before a sequence; answers how many. */
     trim: (run: number, before: number, limit: number): number => store.trim(run, before, limit),

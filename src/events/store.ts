@@ -1,4 +1,5 @@
 import type { Db } from '../base/db.ts';
+import type { Announcement } from './announcements.ts';
 
 export interface Row {
   key: number;
@@ -44,6 +45,25 @@ export const createStore = (db: Db) => ({
 
   oldest: (run: number): number | null =>
     db.get<{ oldest: number | null }>('SELECT min(sequence) AS oldest FROM events WHERE run = ?', [run])!.oldest,
+
+  announce: ({ organization_id, run_id, type, created_at, data }: Omit<Announcement, 'key'>) =>
+    db.run('INSERT INTO announcements (organization_id, run_id, type, created_at, data) VALUES (?, ?, ?, ?, ?)', [
+      organization_id,
+      run_id,
+      type,
+      created_at,
+      JSON.stringify(data),
+    ]),
+
+  announcements: (limit: number): Announcement[] =>
+    db
+      .all<Omit<Announcement, 'data'> & { data: string }>(
+        'SELECT key, organization_id, run_id, type, created_at, data FROM announcements ORDER BY key LIMIT ?',
+        [limit],
+      )
+      .map((row) => ({ ...row, data: JSON.parse(row.data) as Announcement['data'] })),
+
+  forgetAnnouncements: (key: number): number => db.run('DELETE FROM announcements WHERE key <= ?', [key]),
 
   trim: (run: number, before: number, limit: number): number =>
     db.run(

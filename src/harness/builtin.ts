@@ -3,7 +3,7 @@ import { ownProgram } from '../base/root.ts';
 import type { HarnessRow } from './row.ts';
 
 const quiet = { NO_BROWSER: '1', CI: '1', NO_COLOR: '1', TERM: 'dumb' };
-const npm = (name: string): string => `npm install -g ${name}`;
+const install = (id: string): string => `agentctl harnesses install ${id}`;
 
 /** Where harnesses that speak to many providers find the usual ones. */
 const providerHosts = [
@@ -116,7 +116,7 @@ export const builtinRows: readonly HarnessRow[] = [
     dialect: 'anthropic',
     version_arguments: ['--version'],
     capabilities: { resume: true, input: true, mcp: true, usage: true, cost: true, models: true, sandbox: true },
-    install_hint: npm('@agentclientprotocol/claude-agent-acp'),
+    install_hint: install('claude'),
   },
   {
     id: 'codex',
@@ -147,7 +147,7 @@ export const builtinRows: readonly HarnessRow[] = [
     dialect: 'responses',
     version_arguments: ['--version'],
     capabilities: { resume: true, input: true, mcp: true, usage: true, cost: false, models: true, sandbox: true },
-    install_hint: npm('@agentclientprotocol/codex-acp'),
+    install_hint: install('codex'),
   },
   {
     id: 'gemini',
@@ -181,7 +181,7 @@ export const builtinRows: readonly HarnessRow[] = [
     version_arguments: ['--version'],
     // It can load a session, but not one of the same minute (gemini-cli#28775): it is told what was said instead.
     capabilities: { resume: false, input: true, mcp: true, usage: true, cost: false, models: true, sandbox: true },
-    install_hint: npm('@google/gemini-cli'),
+    install_hint: install('gemini'),
   },
   {
     id: 'opencode',
@@ -211,6 +211,6 @@ export const builtinRows: readonly HarnessRow[] = [
     dialect: 'any',
     version_arguments: ['--version'],
     capabilities: { resume: true, input: true, mcp: true, usage: true, cost: true, models: true, sandbox: true },
-    install_hint: npm('opencode-ai'),
+    install_hint: install('opencode'),
   },
 ];

@@ -2,10 +2,12 @@ import type { Harness, Model } from '../api/server.ts';
 import { harnessEnvironment } from '../base/config.ts';
 import { isReachable, providers } from '../base/providers.ts';
 import { version as ownVersion } from '../base/root.ts';
+import { installedProgram } from './installed.ts';
+import { isLoggedIn } from './login.ts';
 import { builtinRows } from './builtin.ts';
 import { listModels } from './models.ts';
 import { findProgram } from './program.ts';
-import type { HarnessLaunch, HarnessLogin, HarnessRow } from './row.ts';
+import { fileOf, type HarnessLaunch, type HarnessLogin, type HarnessRow } from './row.ts';
 import { Versions } from './version.ts';
 
 /** A row of the configuration: a new harness, or changes to one that comes along. */
@@ -30,6 +32,8 @@ export interface RegistryOptions {
   rows: Record<string, HarnessSettings>;
   /** The daemon's environment: PATH is searched, and programs are asked for their version with PATH and HOME of it. */
   env: Record<string, string | undefined>;
+  /** Where `agentctl harnesses install` puts programs: they come before those of PATH. */
+  folder?: string;
 }
 
 /** The harnesses: which there are, which are installed, and how to start one. */
@@ -93,7 +97,7 @@ export function rowOf(id: string, settings: HarnessSettings): HarnessRow {
 }
 
 /** The registry of the built-in harnesses and those of the configuration. Looks for programs anew each time it is asked. */
-export function createRegistry({ rows: settings, env }: RegistryOptions): Registry {
+export function createRegistry({ rows: settings, env, folder }: RegistryOptions): Registry {
   const rows = new Map(builtinRows.map((row) => [row.id, row]));
   for (const [id, one] of Object.entries(settings)) rows.set(id, rowOf(id, one));
   const path = env.PATH ?? '';
@@ -107,7 +111,9 @@ export function createRegistry({ rows: settings, env }: RegistryOptions): Regist
   const program = (row: HarnessRow, workspace?: string): string | null => {
     if (row.kind === 'shell') return '/bin/sh';
     const [name] = row.command;
-    return name === undefined ? null : findProgram(name, path, workspace);
+    const own = settings[row.id]?.command || folder === undefined ? null : installedProgram(folder, row.id);
+    const ours = own === null ? null : findProgram(own, '', workspace);
+    return ours ?? (name === undefined ? null : findProgram(name, path, workspace));
   };
 
   const describe = async (row: HarnessRow): Promise<Harness> => {
@@ -118,7 +124,7 @@ export function createRegistry({ rows: settings, env }: RegistryOptions): Regist
       name,
       installed: found !== null,
       version: null,
-      path: found,
+      path: found === null || row.kind === 'shell' ? found : fileOf([found, ...row.command.slice(1)]),
       capabilities: row.capabilities,
       install_hint,
     };
@@ -130,7 +136,8 @@ export function createRegistry({ rows: settings, env }: RegistryOptions): Regist
     if (row.version_arguments === null) return { ...shown, status: 'available' };
     const version = await versions.of(found, row.version_arguments);
     if ('broken' in version) return { ...shown, status: 'broken' };
-    return { ...shown, version: version.version === '' ? null : version.version, status: 'available' };
+    const status = settings[row.id] || isLoggedIn(row.id, env.HOME) ? 'available' : 'needs_login';
+    return { ...shown, version: version.version === '' ? null : version.version, status };
   };
 
   return {

@@ -42,6 +42,10 @@ export interface HarnessRow {
   install_hint: string | null;
 }
 
+/** The file that a command line is about: the program, or the script that this Node.js is to run. */
+export const fileOf = ([program = '', script]: readonly string[]): string =>
+  program === process.execPath && script !== undefined ? script : program;
+
 /** How a harness is started: a row whose program was found, so that the first of `command` is an absolute path. */
 export type HarnessLaunch = Pick<
   HarnessRow,

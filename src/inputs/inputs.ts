@@ -46,7 +46,7 @@ export function createInputs({ db, clock }: { db: Db; clock: Clock }) {
     },
 
     /**
-     * Takes a person's answer. Answers the request and what to tell the runner; `repeated` when just this answer was given
+     * Takes a person's answer. Answers the request and what to tell the runner; `always` when it is for good, `repeated` when just this answer was given
      * before. Throws `not_found`, `ambiguous_input_request`, `invalid_state`, `input_already_resolved`, `invalid_request`.
      */
     answer(
@@ -54,13 +54,13 @@ export function createInputs({ db, clock }: { db: Db; clock: Clock }) {
       run: string,
       body: RunInput,
       by: string,
-    ): { request: InputRequest; answer: InputAnswer; repeated: boolean } {
+    ): { request: InputRequest; answer: InputAnswer; always: boolean; repeated: boolean } {
       const all = store.ofRun(run);
       const request = body.request_id === undefined ? only(all) : all.find(({ id }) => id === body.request_id);
       if (!request) throw new Fault('not_found', `This run has no input request ${body.request_id}.`);
-      const { answer, rejects } = readAnswer(request, body);
+      const { answer, rejects, always } = readAnswer(request, body);
       if (request.status !== 'pending') {
-        if (isDeepStrictEqual(request.answer, answer)) return { request, answer, repeated: true };
+        if (isDeepStrictEqual(request.answer, answer)) return { request, answer, always, repeated: true };
         if (request.status === 'answered' || request.status === 'rejected')
           throw new Fault('input_already_resolved', 'Somebody has answered this otherwise already.', {
             details: { status: request.status, answered_by: request.answered_by },
@@ -73,7 +73,7 @@ export function createInputs({ db, clock }: { db: Db; clock: Clock }) {
         answered_by: by,
         updated_at: iso(clock.now()),
       });
-      return { request: store.find(request.id)!, answer, repeated: false };
+      return { request: store.find(request.id)!, answer, always, repeated: false };
     },
 
     /** A request found its end without a person. False when it is settled already. */
@@ -94,24 +94,31 @@ function only(all: InputRequest[]): InputRequest {
   return request;
 }
 
-function readAnswer(request: InputRequest, body: RunInput): { answer: InputAnswer; rejects: boolean } {
+function readAnswer(
+  request: InputRequest,
+  body: RunInput,
+): {
+  answer: InputAnswer;
+  rejects: boolean;
+  always: boolean;
+} {
   const { option_id, text, content, cancel } = body;
   const refuse = (message: string, path: string) =>
     new Fault('invalid_request', message, { details: { errors: [{ path, message }] } });
   if ([option_id, text, content, cancel].filter((form) => form !== undefined).length !== 1)
     throw refuse('Give exactly one of option_id, text, content and cancel.', '');
-  if (cancel) return { answer: { cancel: true }, rejects: true };
+  if (cancel) return { answer: { cancel: true }, rejects: true, always: false };
   if (option_id !== undefined) {
     const option = request.options.find(({ id }) => id === option_id);
     if (!option) {
       const offered = request.options.map(({ id }) => id).join(', ') || 'none';
       throw refuse(`This request offers no option "${option_id}"; it offers: ${offered}.`, '/option_id');
     }
-    return { answer: { option_id }, rejects: option.kind.startsWith('reject') };
+    return { answer: { option_id }, rejects: option.kind.startsWith('reject'), always: option.kind === 'allow_always' };
   }
   if (text !== undefined) {
     if (!request.allow_text) throw refuse('This request takes no free text.', '/text');
-    return { answer: { text }, rejects: false };
+    return { answer: { text }, rejects: false, always: false };
   }
   if (!request.schema) throw refuse('This request takes no content.', '/content');
   const validate = new Ajv({ strict: false, validateFormats: false }).compile(request.schema);
@@ -122,5 +129,5 @@ function readAnswer(request: InputRequest, body: RunInput): { answer: InputAnswe
       `/content${error?.instancePath ?? ''}`,
     );
   }
-  return { answer: { content: content! }, rejects: false };
+  return { answer: { content: content! }, rejects: false, always: false };
 }

@@ -2,7 +2,7 @@ import type { InputRequest } from '../api/inputs.ts';
 import type { Db } from '../base/db.ts';
 import { insertSql, reader, toColumns, updateSql } from '../base/rows.ts';
 
-const read = reader<InputRequest>({ json: ['options', 'schema', 'answer'], flags: ['allow_text'] });
+const read = reader<InputRequest>({ json: ['options', 'schema', 'answer', 'grant'], flags: ['allow_text'] });
 
 /** An input request row as the wire has it. */
 export const toInput = (row: { key: number }): InputRequest => {

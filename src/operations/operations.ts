@@ -42,6 +42,7 @@ const starts: Record<OperationType, Scope> = {
   'checkpoint.create': 'files:write',
   'checkpoint.delete': 'files:write',
   'workspace.restore': 'files:write',
+  'webhook.replay': 'webhooks:write',
   'store.collect': 'files:write',
 };
 

@@ -19,18 +19,20 @@ import { Chatter } from './chatter.ts';
 import type { Half, Outcome, Stage } from './half.ts';
 import { launchCommand, launchEnvironment, writeLaunchFiles } from './launch.ts';
 import {
-  allowed,
-  allowing,
   formContent,
   formDraft,
+  grantable,
   longestForm,
   optionsOf,
+  ownOption,
   permissionDraft,
   rejecting,
+  unasked,
 } from './permission.ts';
 import type { InputAnswer } from '../api/inputs.ts';
 import { Questions } from './questions.ts';
 import { Spend } from './spend.ts';
+import { subjectOf } from './subject.ts';
 import { Telling } from './telling.ts';
 import { wire } from './wire.ts';
 
@@ -210,17 +212,19 @@ class Conversation implements Half {
       if (!chosen || chosen.kind.startsWith('reject')) this.#mapping.rejected(id);
       return chosen ? { outcome: { outcome: 'selected', optionId: chosen.id } } : cancelled;
     };
-    const yes = allowing(options);
-    if (yes && allowed(this.#stage, text(call?.kind) ?? this.#mapping.kindOf(id))) return choose(yes.id);
+    const category = text(call?.kind) ?? this.#mapping.kindOf(id);
+    const subject = subjectOf(call, category, spec.workspace.path);
+    const yes = unasked(this.#stage, options, category, subject);
+    if (yes) return choose(yes.id);
     if (spec.on_input === 'reject') return choose(rejecting(options)?.id);
-    const draft = permissionDraft(call, options);
+    const draft = grantable(permissionDraft(call, options), subject);
     if (spec.on_input === 'fail') {
       this.#stage.stop({ kind: 'question', title: draft.title });
       return choose(undefined);
     }
     const reply = await this.#questions.ask(draft, signal);
     if (typeof reply === 'string' || !('option_id' in reply.answer)) return choose(undefined);
-    return choose(reply.answer.option_id);
+    return choose(ownOption(reply.answer.option_id, options));
   }
 
   async #elicitation(raw: unknown, signal: AbortSignal): Promise<acp.CreateElicitationResponse> {

@@ -1,6 +1,8 @@
+import type { GrantPattern } from '../api/grants.ts';
 import type { InputOption } from '../api/inputs.ts';
 import { list, type Loose, record, text } from '../harness/loose.ts';
 import type { Stage } from './half.ts';
+import { grantFor } from './subject.ts';
 import type { InputAnswer, InputDraft } from '../api/inputs.ts';
 
 type Draft = Omit<InputDraft, 'id' | 'expires_at'>;
@@ -29,18 +31,46 @@ const first = (options: InputOption[], wanted: readonly Kind[]): InputOption | n
   return null;
 };
 
-/** The option that says yes, rather once than always; null when there is none. */
-export const allowing = (options: InputOption[]): InputOption | null => first(options, ['allow_once', 'allow_always']);
 /** The option that says no; null when there is none. */
 export const rejecting = (options: InputOption[]): InputOption | null =>
   first(options, ['reject_once', 'reject_always']);
 
-/** True when the run's rule lets this kind of call through without a question. */
-export function allowed(stage: Stage, kind: string | null): boolean {
-  const mode = stage.spec.permission_mode;
-  if (mode === 'full') return true;
-  return mode === 'accept_edits' && (kind === 'edit' || kind === 'read' || kind === 'search');
+/** The option to take without a question, by the run's rule or by what a person has allowed for good, which is logged. */
+export function unasked(
+  { spec, journal }: Stage,
+  options: InputOption[],
+  category: string | null,
+  subject: GrantPattern | null,
+): InputOption | null {
+  const { permission_mode: mode } = spec;
+  const byRule =
+    mode === 'full' || (mode === 'accept_edits' && ['edit', 'read', 'search'].some((kind) => kind === category));
+  if (byRule) return first(options, ['allow_once', 'allow_always']);
+  const grant = grantFor(subject, spec.grants);
+  const once = first(options, ['allow_once']);
+  if (!grant || !once) return null;
+  const sentence = `Allowed without asking, by the grant ${grant.id}: ${grant.tool}: ${grant.pattern}`;
+  journal.event('log', { level: 'info', stream: 'daemon', text: sentence }, 'daemon');
+  return once;
 }
+
+/** The option by which a person allows for good, with an agent that offers none of its own: it is told `once`. */
+const alwaysHere: InputOption = {
+  id: 'agentctl:always',
+  label: 'Always allow just this in this project',
+  kind: 'allow_always',
+};
+
+/** A permission request as a question that can be answered for good, where one can say what that would allow. */
+export function grantable(draft: Draft, grant: GrantPattern | null): Draft {
+  const once = draft.options.some(({ kind }) => kind === 'allow_once');
+  const always = draft.options.some(({ kind }) => kind === 'allow_always');
+  return { ...draft, grant, options: grant && once && !always ? [...draft.options, alwaysHere] : draft.options };
+}
+
+/** The agent's own option for the one that a person took. */
+export const ownOption = (id: string, options: InputOption[]): string | undefined =>
+  id === alwaysHere.id ? options.find(({ kind }) => kind === 'allow_once')?.id : id;
 
 /** A permission request as a question. */
 export function permissionDraft(call: Loose | null, options: InputOption[]): Draft {
@@ -59,6 +89,7 @@ export function permissionDraft(call: Loose | null, options: InputOption[]): Dra
     options,
     allow_text: false,
     schema: null,
+    grant: null,
   };
 }
 
@@ -101,6 +132,7 @@ export function formDraft(params: Loose): Draft {
     options,
     allow_text: main !== null && options.length === 0 && (main[1]?.type ?? 'string') === 'string',
     schema,
+    grant: null,
   };
 }
 

@@ -1,3 +1,4 @@
+import type { GrantPattern } from '../api/grants.ts';
 import type { InputAnswer, InputDraft } from '../api/inputs.ts';
 import type {
   FileChange,
@@ -91,6 +92,8 @@ export interface RunSpec {
   permission_mode: PermissionMode;
   on_input: OnInput;
   input_timeout_seconds: number;
+  /** What a person has allowed for good. */
+  grants: (GrantPattern & { id: string })[];
   /** The JSON Schema that the final answer must fit; null for none. */
   output_schema: Record<string, unknown> | null;
   /** Null where nothing is enforced. */
@@ -122,7 +125,7 @@ export interface HarnessTraces {
 /** The control records of the spool. The daemon turns them into state and, where the contract names one, an event. */
 export type ControlRecord =
   /** The harness runs. Makes the run `running`. */
-  | { record: 'started'; at: string; harness_version: string | null; model: string | null }
+  | { record: 'started'; at: string; harness_version: string | null; harness_path?: string; model: string | null }
   /** What the harness calls the conversation, for the next run of the session. */
   | { record: 'session'; native_session_id: string }
   /** Figures so far; `limit_percent` of the cost and time limits, null where there is none. */
@@ -151,5 +154,7 @@ export type ControlRecord =
 export type Command =
   | { command: 'cancel' }
   | { command: 'answer'; request_id: string; answer: InputAnswer }
+  /** All that is allowed for good from now on. */
+  | { command: 'grants'; grants: RunSpec['grants'] }
   | { command: 'ping' };
 export type CommandLine = Command & { nonce: string };

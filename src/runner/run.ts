@@ -2,6 +2,7 @@ import { closeSync, fsyncSync, openSync, renameSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Clock, iso } from '../base/clock.ts';
 import type { Usage } from '../api/usage.ts';
+import { fileOf } from '../harness/row.ts';
 import { Control } from './control.ts';
 import { endRun, Lineage, stamp, tracesOf } from './ending.ts';
 import type { Cause, Half, Outcome, Stage } from './half.ts';
@@ -177,6 +178,7 @@ export class Run implements Stage {
 
   #obey(command: Command): void {
     if (command.command === 'cancel') this.stop({ kind: 'cancel' });
+    else if (command.command === 'grants') this.spec.grants = command.grants;
     else if (command.command === 'answer') this.#half?.answer(command.request_id, command.answer);
   }
 
@@ -225,7 +227,9 @@ export class Run implements Stage {
   }
 
   started(version: string | null, model: string | null): void {
-    this.journal.record({ record: 'started', at: iso(this.clock.now()), harness_version: version, model });
+    const harness_path = fileOf(this.spec.harness.kind === 'shell' ? ['/bin/sh'] : this.spec.harness.command);
+    const at = iso(this.clock.now());
+    this.journal.record({ record: 'started', at, harness_version: version, harness_path, model });
     void this.journal.flush();
     this.#meter.start();
   }

@@ -8,6 +8,7 @@ import type { Idempotency } from '../base/idempotency.ts';
 import type { Logger } from '../base/log.ts';
 import type { Events } from '../events/events.ts';
 import type { Checkpoints } from '../checkpoints/checkpoints.ts';
+import type { Grants } from '../grants/grants.ts';
 import type { Registry } from '../harness/registry.ts';
 import type { Inputs } from '../inputs/inputs.ts';
 import type { Projects } from '../projects/projects.ts';
@@ -39,6 +40,7 @@ interface Needs {
   events: Events;
   registry: Registry;
   agents: Agents;
+  grants: Grants;
   projects: Projects;
   workspaces: Workspaces;
   sessions: Sessions;

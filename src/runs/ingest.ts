@@ -71,6 +71,7 @@ export function createIngest(needs: Needs) {
           {
             harness,
             harness_version: record.harness_version,
+            harness_path: record.harness_path ?? null,
             model,
             agent_id,
             agent_revision,

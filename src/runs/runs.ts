@@ -21,6 +21,7 @@ import { assertMove } from '../base/machine.ts';
 import { type Paging, toPage } from '../base/page.ts';
 import type { Events } from '../events/events.ts';
 import type { Registry } from '../harness/registry.ts';
+import type { Grants } from '../grants/grants.ts';
 import type { Inputs } from '../inputs/inputs.ts';
 import type { Artifacts } from '../artifacts/artifacts.ts';
 import type { Checkpoints } from '../checkpoints/checkpoints.ts';
@@ -48,6 +49,7 @@ interface Needs {
   workspaces: Workspaces;
   sessions: Sessions;
   inputs: Inputs;
+  grants: Grants;
   checkpoints: Checkpoints;
   resolve: Resolving;
   artifacts: Pick<Artifacts, 'idsOf'>;
@@ -79,6 +81,7 @@ export function createRuns(needs: Needs) {
     workspaces,
     sessions,
     inputs,
+    grants,
     checkpoints,
     resolve,
     artifacts,
@@ -183,6 +186,9 @@ export function createRuns(needs: Needs) {
     close,
     end,
 
+    /** A run by its id alone, for those who tell others of it; undefined when it has been removed. */
+    about: (id: string): RunRow | undefined => store.find(id),
+
     get: (organization: string, id: string): Run => toRun(find(organization, id)),
 
     list(organization: string, filter: RunFilter, paging: Paging): Page<Run> {
@@ -252,6 +258,7 @@ export function createRuns(needs: Needs) {
         output_schema: body.output_schema ?? null,
         checkpoint: { before: body.checkpoint?.before ?? true, after: body.checkpoint?.after ?? true },
         artifacts: body.artifacts ?? [],
+        webhook_endpoint_ids: body.webhook_endpoint_ids ?? null,
         metadata: body.metadata ?? {},
         status: 'queued',
         stop_reason: null,
@@ -293,7 +300,7 @@ export function createRuns(needs: Needs) {
     /** Takes a person's answer to a question of the run. */
     answer(tx: Tx, organization: string, id: string, body: RunInput, by: string): Run {
       const row = find(organization, id);
-      const { request, answer, repeated } = inputs.answer(tx, id, body, by);
+      const { request, answer, always, repeated } = inputs.answer(tx, id, body, by);
       if (!repeated) {
         const entry = open(row);
         say(entry, 'input.resolved', 'user', { request_id: request.id, status: request.status, answered_by: by });
@@ -302,6 +309,11 @@ export function createRuns(needs: Needs) {
           sessions.mark(tx, row.session_id, 'running');
         }
         close(tx, entry);
+        if (request.grant && always) {
+          const { organization_id, project_id, harness } = row;
+          const said = { run_id: id, request_id: request.id, created_by: by };
+          grants.add(tx, { organization_id, project_id, harness, ...request.grant, ...said });
+        }
         tx.after(() => tell(id, request.id, answer));
       }
       return toRun(find(organization, id));

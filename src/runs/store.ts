@@ -32,6 +32,7 @@ const read = reader<RunRow>({
     'changes',
     'runner',
     'checkpoint',
+    'webhook_endpoint_ids',
     'output_schema',
     'structured_output',
     'artifacts',

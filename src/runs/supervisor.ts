@@ -13,6 +13,7 @@ import { createLoop } from '../base/loop.ts';
 import type { Registry } from '../harness/registry.ts';
 import type { Inputs } from '../inputs/inputs.ts';
 import type { Executor, Link } from '../runner/local.ts';
+import type { Grants } from '../grants/grants.ts';
 import type { HarnessLaunch } from '../harness/row.ts';
 import { protocolVersion, runFiles, type RunSpec, type SandboxSpec } from '../runner/protocol.ts';
 import type { Sessions } from '../sessions/sessions.ts';
@@ -34,6 +35,7 @@ interface Needs {
   runs: Runs;
   registry: Registry;
   agents: Agents;
+  grants: Grants;
   workspaces: Workspaces;
   sessions: Sessions;
   inputs: Inputs;
@@ -59,8 +61,8 @@ const turnsOfTranscript = 20;
 export function createSupervisor(needs: Needs) {
   const { db, clock, log, config, store, runs, registry, workspaces, sessions, inputs, executor, ingest, snapshots } =
     needs;
-  const { agents, folderOf, sessionFolderOf, sweep, gathering, enclosing } = needs;
-  const links = new Map<string, { link: Link; told: Set<string> }>();
+  const { agents, grants, folderOf, sessionFolderOf, sweep, gathering, enclosing } = needs;
+  const links = new Map<string, { link: Link; told: Set<string>; grants?: string }>();
   const endings = new Set<Promise<void>>();
   /** Waiting runs whose tree is being kept, and those for which that has been tried. */
   const preparing = new Set<string>();
@@ -158,6 +160,12 @@ export function createSupervisor(needs: Needs) {
     if (row.cancel_requested_at !== null && !entry.told.has('cancel')) {
       entry.told.add('cancel');
       entry.link.send({ command: 'cancel' });
+    }
+    const allowed = grants.for(row.project_id, row.harness);
+    const sign = `grants ${allowed.map(({ id }) => id).join()}`;
+    if (entry.grants !== sign) {
+      entry.grants = sign;
+      entry.link.send({ command: 'grants', grants: allowed });
     }
     for (const { request_id, answer } of inputs.answers(row.id)) {
       if (entry.told.has(request_id)) continue;
@@ -275,6 +283,7 @@ export function createSupervisor(needs: Needs) {
       permission_mode: row.permission_mode,
       on_input: row.on_input,
       input_timeout_seconds: row.input_timeout_seconds,
+      grants: grants.for(row.project_id, row.harness),
       output_schema: row.output_schema,
       sandbox: enclosed,
       max_output_bytes: config.runs.max_output_bytes,

@@ -28,3 +28,25 @@ CREATE TABLE agent_revisions (
 
 -- A fork goes on after this run of another session.
 ALTER TABLE sessions ADD COLUMN forked_from_run_id TEXT;
+
+-- What a person has allowed for good in a project: a call that is just this one is not asked about again.
+CREATE TABLE grants (
+  key             INTEGER PRIMARY KEY,
+  id              TEXT NOT NULL UNIQUE,
+  organization_id TEXT NOT NULL,
+  project_id      TEXT NOT NULL REFERENCES projects (id) ON DELETE CASCADE,
+  harness         TEXT NOT NULL,
+  kind            TEXT NOT NULL,
+  tool            TEXT NOT NULL,
+  pattern         TEXT NOT NULL,
+  run_id          TEXT NOT NULL,
+  request_id      TEXT NOT NULL,
+  created_by      TEXT NOT NULL,
+  created_at      TEXT NOT NULL,
+  updated_at      TEXT NOT NULL,
+  UNIQUE (project_id, harness, kind, tool, pattern)
+) STRICT;
+CREATE INDEX grants_of_organization ON grants (organization_id, key);
+
+-- What "always" would allow, for a request that one can say it of.
+ALTER TABLE inputs ADD COLUMN "grant" TEXT;

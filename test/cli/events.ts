@@ -31,6 +31,7 @@ export const permission = (some: Partial<InputRequest> = {}): InputRequest => ({
   ],
   allow_text: false,
   schema: null,
+  grant: null,
   status: 'pending',
   answer: null,
   answered_by: null,
@@ -66,6 +67,7 @@ export const started = (harness = 'claude', model: string | null = 'sonnet-4.5')
     {
       harness,
       harness_version: '2.1.0',
+      harness_path: '/usr/bin/claude-agent-acp',
       model,
       agent_id: null,
       agent_revision: null,

@@ -14,6 +14,7 @@ import { EventSchema } from '../../src/api/events.ts';
 import { openApi } from '../../src/api/openapi.ts';
 import { decode } from '../../src/api/sse.ts';
 import { createTestClock } from '../kit/clock.ts';
+import { freePort } from '../kit/port.ts';
 import { type Answer, openApp, type TestApp, until } from '../kit/app.ts';
 import {
   createGate,
@@ -262,9 +263,10 @@ describe('every reply is what its row says', () => {
         title: 'May I?',
         message: null,
         tool_call_id: null,
-        options: [{ id: 'yes', label: 'Yes', kind: 'allow_once' }],
+        options: [{ id: 'yes', label: 'Yes', kind: 'allow_always' }],
         allow_text: false,
         schema: null,
+        grant: { kind: 'command', tool: 'Bash', pattern: 'ls' },
         expires_at: '2030-01-01T00:00:00.000Z',
       }),
     );
@@ -274,6 +276,10 @@ describe('every reply is what its row says', () => {
     expect((await call('listInputRequests', { query: `?run_id=${accepted.run_id}` })).body.data).toMatchObject([
       { id: request, status: 'answered' },
     ]);
+    const { body: allowed } = await call('listGrants', { query: `?project_id=${ids.project_id}` });
+    expect(allowed.data).toMatchObject([{ harness: 'shell', tool: 'Bash', pattern: 'ls', request_id: request }]);
+    await call('deleteGrant', { grant_id: allowed.data[0].id });
+    expect((await call('listGrants')).body.data).toEqual([]);
     await call('listRuns', { query: '?status=running' });
     const { body: failed } = await call('createRun', { body: { ...missingRun, project_id: ids.project_id } });
     await untilRun(scene, failed.run_id, ended);
@@ -352,6 +358,38 @@ describe('every reply is what its row says', () => {
       expect({ status: over.status, text: over.text }).toEqual({ status: 204, text: '' });
       expect(over.headers['x-request-id']).toBeDefined();
     }
+  });
+
+  test('webhooks', async () => {
+    const url = `http://127.0.0.1:${await freePort()}/hook`;
+    const { body: made, headers } = await call('createWebhookEndpoint', {
+      body: { url, event_types: ['webhook.test'] },
+    });
+    ids.endpoint_id = made.id;
+    expect(headers.location).toBe(`/v1/webhook-endpoints/${made.id}`);
+    const { secret, ...shown } = made;
+    expect(secret).toMatch(/^whsec_[A-Za-z0-9+/]{43}=$/);
+    expect((await call('getWebhookEndpoint')).body).toEqual(shown);
+    expect((await call('listWebhookEndpoints')).body.data).toEqual([shown]);
+    const { body: rotated } = await call('rotateWebhookSecret', { body: { overlap_seconds: 5 } });
+    expect(rotated.secrets).toHaveLength(2);
+    const { body: test } = await call('testWebhookEndpoint', { body: {} });
+    ids.delivery_id = test.id;
+    expect(test).toMatchObject({ endpoint_id: made.id, event_type: 'webhook.test', status: 'pending' });
+    await scene.app.settle();
+    expect((await call('getWebhookDelivery')).body).toMatchObject({
+      status: 'retrying',
+      attempts: [{ number: 1, response_status: null, error: { code: 'connection_failed' } }],
+    });
+    const { body: operation } = await call('replayWebhookDelivery', { body: {} });
+    expect(operation).toMatchObject({ type: 'webhook.replay', status: 'succeeded' });
+    const { body: page } = await call('listWebhookDeliveries', { query: '?status=pending,retrying' });
+    expect(page.data).toMatchObject([{ replay_of: test.id, event_id: test.event_id }, { id: test.id }]);
+    expect(
+      (await call('updateWebhookEndpoint', { body: { description: 'x', event_types: ['*'] } })).body,
+    ).toMatchObject({ description: 'x', event_types: ['*'] });
+    await call('deleteWebhookEndpoint');
+    expect((await call('getWebhookEndpoint')).body).toMatchObject({ status: 'disabled', disabled_reason: 'deleted' });
   });
 
   test('storage', async () => {

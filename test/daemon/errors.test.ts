@@ -59,6 +59,7 @@ beforeAll(async () => {
         ],
         allow_text: false,
         schema: { type: 'object', properties: { port: { type: 'integer' } }, required: ['port'] },
+        grant: null,
         expires_at: '2030-01-01T00:00:00.000Z',
       });
       if (status === 'answered') app.inputs.answer(tx, row.id, { request_id: id, option_id: 'yes' }, 'me');

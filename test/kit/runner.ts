@@ -79,6 +79,7 @@ export class Place implements AsyncDisposable {
       permission_mode: 'full',
       on_input: 'reject',
       input_timeout_seconds: 60,
+      grants: [],
       output_schema: null,
       sandbox: null,
       max_output_bytes: 256 * 1_048_576,

@@ -50,7 +50,11 @@ export type Action =
   /** Writes a file of the workspace. */
   | { write: { path: string; text: string } }
   /** Asks for permission; `denied` is done when it is refused, `allowed` otherwise. */
-  | { ask: { id: string; title: string; kind?: string; rawInput?: Json }; allowed?: Action[]; denied?: Action[] }
+  | {
+      ask: { id: string; title: string; kind?: string; rawInput?: Json; only_once?: true };
+      allowed?: Action[];
+      denied?: Action[];
+    }
   /** Asks the person, and says the answer. */
   | { form: { message: string; schema: Json } }
   | { cost: number }
@@ -138,11 +142,11 @@ function play(script: Script, state: string): void {
       mkdirSync(dirname(path), { recursive: true });
       writeFileSync(path, action.write.text);
     } else if ('ask' in action) {
-      const { id, ...rest } = action.ask;
+      const { id, only_once, ...rest } = action.ask;
       const result = await ask('session/request_permission', {
         toolCall: { toolCallId: id, status: 'pending', kind: 'edit', ...rest },
         options: [
-          { optionId: 'always', name: 'Always', kind: 'allow_always' },
+          ...(only_once ? [] : [{ optionId: 'always', name: 'Always', kind: 'allow_always' }]),
           { optionId: 'once', name: 'Once', kind: 'allow_once' },
           { optionId: 'no', name: 'No', kind: 'reject_once' },
         ],

@@ -42,6 +42,7 @@ const defaults: Config = {
     retention_days: 30,
   },
   artifacts: { max_files: 200, max_file_megabytes: 256, max_megabytes: 1_024 },
+  webhooks: { allow_private: [] },
   log: { level: 'info', max_megabytes: 10, keep: 5 },
   limits: { requests_per_minute: 6_000, streams: 256, waiting_requests: 1_024, delay_ms: 2_000 },
   oauth: { issuers: [] },

@@ -78,7 +78,7 @@ test('the list: what is installed, which version, what is broken', async () => {
   expect(list.find(({ id }) => id === 'claude')).toMatchObject({
     installed: false,
     path: null,
-    install_hint: expect.stringContaining('npm'),
+    install_hint: 'agentctl harnesses install claude',
   });
   expect(readFileSync(join(bin, 'asked'), 'utf8')).toBe('x\n');
   // A program that was replaced is asked again.
@@ -107,6 +107,6 @@ test('a launch is the row with its program', async () => {
   expect(registry.has('claude')).toBe(true);
   expect(registry.knowsCost('gemini')).toBe(false);
   expect(registry.knowsCost('claude')).toBe(true);
-  expect(registry.hint('claude')).toContain('claude-agent-acp');
+  expect(registry.hint('claude')).toBe('agentctl harnesses install claude');
   expect(registry.kind('shell')).toBe('shell');
 });
