@@ -32,7 +32,12 @@ export async function seed(home: Home): Promise<Seed> {
   const organization = app.db.get<{ id: string }>('SELECT id FROM organizations')!.id;
   const project = app.db.write((tx) => app.projects.create(tx, organization, { name: 'bench' }));
   const { run_id, session_id, workspace_id } = app.db.write((tx) =>
-    app.runs.create(tx, organization, { project_id: project.id, harness: 'shell', prompt: 'true', sandbox: 'none' }),
+    app.runs.create(
+      tx,
+      organization,
+      { project_id: project.id, harness: 'shell', prompt: 'true', sandbox: 'none' },
+      null,
+    ),
   );
   const key = app.runs.find(organization, run_id).key;
   app.db.run("UPDATE workspaces SET status = 'ready'");

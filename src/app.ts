@@ -16,6 +16,9 @@ import { openSecrets } from './base/secrets.ts';
 import { type Checkpoints, createCheckpoints } from './checkpoints/checkpoints.ts';
 import { createEvents } from './events/events.ts';
 import { createFiles } from './files/files.ts';
+import { listModels } from './providers/models.ts';
+import { createProviders } from './providers/providers.ts';
+import { createUsage } from './usage/usage.ts';
 import { createRegistry } from './harness/registry.ts';
 import { createGrants } from './grants/grants.ts';
 import { createInputs } from './inputs/inputs.ts';
@@ -62,7 +65,14 @@ export function createApp({ home, config, clock, log, env, runner, bubblewrap, r
   const events = createEvents({ db });
   const operations = createOperations({ db, clock, log });
   const access = createAccess({ db, clock, token: openSessionToken(home.token, clock), config: config.oauth });
-  const registry = createRegistry({ rows: config.harnesses, env, folder: join(home.data, 'harnesses') });
+  const providers = createProviders({ settings: config.providers, env });
+  const registry = createRegistry({
+    rows: config.harnesses,
+    env,
+    folder: join(home.data, 'harnesses'),
+    isCallable: () => providers.list().some(({ ready }) => ready),
+  });
+  const usage = createUsage({ db });
 
   const agents = createAgents({ db, clock, harnesses: registry.ids });
   const sessions = createSessions({ db, clock });
@@ -153,6 +163,8 @@ export function createApp({ home, config, clock, log, env, runner, bubblewrap, r
     idempotency,
     events,
     registry,
+    providers,
+    usage,
     agents,
     grants,
     projects,
@@ -201,6 +213,8 @@ export function createApp({ home, config, clock, log, env, runner, bubblewrap, r
     events,
     operations,
     registry,
+    /** The models that are known, as the API shows them. */
+    models: () => listModels(providers.list(), registry.speakers()),
     projects,
     workspaces,
     files,

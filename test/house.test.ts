@@ -86,6 +86,7 @@ const floors: Record<string, number> = {
   agent: 2,
   harness: 2,
   trees: 2,
+  providers: 2,
   projects: 3,
   workspaces: 3,
   files: 3,
@@ -98,6 +99,7 @@ const floors: Record<string, number> = {
   connections: 3,
   webhooks: 3,
   runner: 3,
+  usage: 3,
   runs: 4,
   app: 5,
 };
@@ -212,6 +214,7 @@ describe('SQL', () => {
     artifacts: ['artifacts'],
     sessions: ['sessions'],
     inputs: ['inputs'],
+    usage: ['model_calls'],
     grants: ['grants'],
     runs: ['runs'],
     webhooks: ['webhooks', 'webhook_secrets', 'webhook_events', 'webhook_deliveries'],
@@ -246,7 +249,7 @@ describe('one owner for each outside tool: who wants another one, or to leave it
     ai: /^src\/agent\//,
     '@fastify/swagger': /^daemon\/docs\.ts$/,
     '@fastify/swagger-ui': /^daemon\/docs\.ts$/,
-    '@pydantic/genai-prices': /^src\/harness\//,
+    '@pydantic/genai-prices': /^src\/providers\//,
     // Each compiles schemas of another kind: bodies, settings, what an agent asks for, what it must answer, scripts.
     ajv: /^(daemon\/validate|src\/base\/config|src\/inputs\/inputs|src\/runner\/answer-form|src\/agent\/scripted\/script)\.ts$/,
     'ajv-formats': /^(daemon\/validate|src\/runner\/answer-form)\.ts$/,

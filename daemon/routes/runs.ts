@@ -2,7 +2,7 @@ import { Fault } from '../../src/api/error.ts';
 import { inputStatuses } from '../../src/api/inputs.ts';
 import { runStatuses } from '../../src/api/runs.ts';
 import type { App } from '../../src/app.ts';
-import type { Handlers } from '../bind.ts';
+import type { Context, Handlers } from '../bind.ts';
 import { readList, readRange } from '../filters.ts';
 
 type Routes =
@@ -35,6 +35,9 @@ export function toldOf<Body extends { webhook_endpoint_ids?: string[] }>(
   return told ? { ...body, webhook_endpoint_ids: told } : body;
 }
 
+/** The API key with which a caller came; null for one without. */
+export const apiKeyOf = ({ type, id }: Context['principal']): string | null => (type === 'api_key' ? id : null);
+
 export const runRoutes = (app: App): Pick<Handlers, Routes> => {
   const { runs, events, inputs, idempotency, supervisor } = app;
   return {
@@ -56,7 +59,12 @@ export const runRoutes = (app: App): Pick<Handlers, Routes> => {
 
     createRun({ body }, { principal, tx }) {
       assertTaking(supervisor);
-      return runs.create(tx, principal.organization_id, toldOf(app, principal.organization_id, body));
+      return runs.create(
+        tx,
+        principal.organization_id,
+        toldOf(app, principal.organization_id, body),
+        apiKeyOf(principal),
+      );
     },
     getRun: ({ path }, { principal }) => runs.get(principal.organization_id, path.run_id),
     cancelRun: ({ path }, { principal, tx }) => runs.cancel(tx, principal.organization_id, path.run_id),

@@ -11,6 +11,7 @@ const numbered = <T>(items: T[], after: number | null, limit: number) =>
 export const serverRoutes = ({
   access,
   registry,
+  models,
   sandbox,
 }: App): Pick<Handlers, 'getMe' | 'listModels' | 'listHarnesses'> => ({
   getMe(_input, { principal }) {
@@ -28,6 +29,6 @@ export const serverRoutes = ({
 
   async listModels(_input, { paging }) {
     const page = paging();
-    return toPage(numbered(await registry.models(), page.after, page.limit), page, ({ item }) => item);
+    return toPage(numbered(await models(), page.after, page.limit), page, ({ item }) => item);
   },
 });

@@ -1,6 +1,6 @@
 import type { App } from '../../src/app.ts';
 import type { Handlers } from '../bind.ts';
-import { assertTaking, toldOf } from './runs.ts';
+import { apiKeyOf, assertTaking, toldOf } from './runs.ts';
 
 type Routes = 'listSessions' | 'createSession' | 'getSession' | 'updateSession' | 'continueSession' | 'forkSession';
 
@@ -16,7 +16,13 @@ export const sessionRoutes = (app: App): Pick<Handlers, Routes> => {
     continueSession({ path, body }, { principal, tx }) {
       assertTaking(supervisor);
       const { organization_id } = principal;
-      return conversations.send(tx, organization_id, path.session_id, toldOf(app, organization_id, body));
+      return conversations.send(
+        tx,
+        organization_id,
+        path.session_id,
+        toldOf(app, organization_id, body),
+        apiKeyOf(principal),
+      );
     },
     forkSession: ({ path, body }, { principal, tx }) =>
       conversations.fork(tx, principal.organization_id, path.session_id, body),

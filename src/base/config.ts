@@ -265,6 +265,42 @@ export const ConfigSchema = Type.Object(
       },
       { additionalProperties: false, default: {} },
     ),
+    providers: Type.Record(
+      Type.String({ pattern: '^[a-z0-9][a-z0-9_-]{0,63}$' }),
+      Type.Object(
+        {
+          kind: Type.Optional(Type.Enum(['anthropic', 'openai', 'google', 'openai_compatible'])),
+          base_url: Type.Optional(Type.String({ pattern: '^https?://', description: 'Another address than its own.' })),
+          api_key_env: Type.Optional(
+            Type.String({ minLength: 1, description: 'The variable of the daemon’s environment that holds the key.' }),
+          ),
+          api_key_file: Type.Optional(
+            Type.String({ pattern: '^/', description: 'A file that holds the key and nothing else.' }),
+          ),
+          models: Type.Optional(
+            Type.Record(
+              Type.String({ minLength: 1 }),
+              Type.Object(
+                {
+                  input: Type.Optional(Type.Number({ minimum: 0 })),
+                  output: Type.Optional(Type.Number({ minimum: 0 })),
+                  cached_input: Type.Optional(Type.Number({ minimum: 0 })),
+                  cache_write: Type.Optional(Type.Number({ minimum: 0 })),
+                },
+                { additionalProperties: false },
+              ),
+              { description: 'Models of one’s own, and what they cost in US dollars per million tokens.' },
+            ),
+          ),
+        },
+        { additionalProperties: false },
+      ),
+      {
+        default: {},
+        additionalProperties: false,
+        description: 'Where models are called: more providers, or changes to anthropic, openai and google.',
+      },
+    ),
     harnesses: Type.Record(
       Type.String({ pattern: '^[a-z0-9][a-z0-9_-]{0,63}$' }),
       Type.Object(
@@ -298,6 +334,24 @@ export const ConfigSchema = Type.Object(
             ),
           ),
           reports_cost: Type.Optional(Type.Boolean()),
+          dialect: Type.Optional(
+            Type.Enum(['anthropic', 'responses', 'chat', 'gemini', 'any'], {
+              description: 'The model interface that it speaks.',
+            }),
+          ),
+          managed: Type.Optional(
+            Type.Object(
+              {
+                env: Type.Optional(Type.Record(Type.String(), Type.String())),
+                files: Type.Optional(Type.Record(Type.String(), Type.String())),
+                auth_method: Type.Optional(Type.String()),
+              },
+              {
+                additionalProperties: false,
+                description: 'What is added to send its calls of models to {{gateway}}, with {{gateway_key}}.',
+              },
+            ),
+          ),
         },
         { additionalProperties: false },
       ),
@@ -311,6 +365,7 @@ export const ConfigSchema = Type.Object(
   { additionalProperties: false, title: 'agentctl configuration' },
 );
 export type Config = Static<typeof ConfigSchema>;
+export type ProviderConfig = Config['providers'][string];
 export type HarnessConfig = Config['harnesses'][string];
 
 /** A configuration that cannot be used; the message is for a person. */

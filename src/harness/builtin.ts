@@ -1,5 +1,6 @@
 import { providers } from '../base/providers.ts';
 import { ownProgram } from '../base/root.ts';
+import { managed } from './managed.ts';
 import type { HarnessRow } from './row.ts';
 
 const quiet = { NO_BROWSER: '1', CI: '1', NO_COLOR: '1', TERM: 'dumb' };
@@ -18,8 +19,8 @@ const providerHosts = [
 ];
 
 /**
- * The harnesses that are known from the start. They use the login that the user has made with them, in the user's own home; a
- * row of the configuration with the same id takes a built-in one's place.
+ * The harnesses that are known from the start. Where there is no key for a provider they use the login that the user has made
+ * with them, in the user's own home; a row of the configuration with the same id takes a built-in one's place.
  */
 export const builtinRows: readonly HarnessRow[] = [
   {
@@ -31,6 +32,7 @@ export const builtinRows: readonly HarnessRow[] = [
     pass_env: [],
     files: {},
     auth_method: null,
+    managed: null,
     modes: {},
     enclosed_modes: {},
     login: null,
@@ -49,6 +51,7 @@ export const builtinRows: readonly HarnessRow[] = [
     pass_env: providers.flatMap(({ keys, address }) => [...keys, address]),
     files: {},
     auth_method: null,
+    managed: managed.builtin!,
     modes: { ask: 'ask', accept_edits: 'accept_edits', full: 'full' },
     enclosed_modes: {},
     login: { write: [], copy: [], guard: [], hosts: providerHosts },
@@ -67,6 +70,7 @@ export const builtinRows: readonly HarnessRow[] = [
     pass_env: [],
     files: {},
     auth_method: null,
+    managed: null,
     modes: {},
     enclosed_modes: {},
     login: null,
@@ -95,6 +99,7 @@ export const builtinRows: readonly HarnessRow[] = [
     pass_env: [],
     files: {},
     auth_method: null,
+    managed: managed.claude!,
     modes: {},
     enclosed_modes: {},
     login: {
@@ -127,6 +132,7 @@ export const builtinRows: readonly HarnessRow[] = [
     pass_env: [],
     files: {},
     auth_method: null,
+    managed: managed.codex!,
     modes: { ask: 'read-only', accept_edits: 'agent', full: 'agent-full-access' },
     enclosed_modes: { accept_edits: 'agent-full-access', full: 'agent-full-access' },
     login: {
@@ -158,6 +164,7 @@ export const builtinRows: readonly HarnessRow[] = [
     pass_env: [],
     files: {},
     auth_method: null,
+    managed: managed.gemini!,
     modes: {},
     enclosed_modes: {},
     login: {
@@ -199,6 +206,7 @@ export const builtinRows: readonly HarnessRow[] = [
     pass_env: [],
     files: {},
     auth_method: null,
+    managed: managed.opencode!,
     modes: {},
     enclosed_modes: {},
     login: {

@@ -1,11 +1,10 @@
-import type { Harness, Model } from '../api/server.ts';
+import type { Harness } from '../api/server.ts';
 import { harnessEnvironment } from '../base/config.ts';
 import { isReachable, providers } from '../base/providers.ts';
 import { version as ownVersion } from '../base/root.ts';
 import { installedProgram } from './installed.ts';
 import { isLoggedIn } from './login.ts';
 import { builtinRows } from './builtin.ts';
-import { listModels } from './models.ts';
 import { findProgram } from './program.ts';
 import { fileOf, type HarnessLaunch, type HarnessLogin, type HarnessRow } from './row.ts';
 import { Versions } from './version.ts';
@@ -22,6 +21,9 @@ export interface HarnessSettings {
   /** What it keeps below the user's home, and the hosts it must reach. */
   login?: Partial<HarnessLogin>;
   reports_cost?: boolean;
+  dialect?: Exclude<HarnessRow['dialect'], null>;
+  /** What sends its calls through a run's gateway. */
+  managed?: { env?: Record<string, string>; files?: Record<string, string>; auth_method?: string };
 }
 
 const noLogin: HarnessLogin = { write: [], copy: [], guard: [], hosts: [] };
@@ -32,6 +34,8 @@ export interface RegistryOptions {
   rows: Record<string, HarnessSettings>;
   /** The daemon's environment: PATH is searched, and programs are asked for their version with PATH and HOME of it. */
   env: Record<string, string | undefined>;
+  /** Whether any provider can be called by our own agent; when left out, the environment decides. */
+  isCallable?: () => boolean;
   /** Where `agentctl harnesses install` puts programs: they come before those of PATH. */
   folder?: string;
 }
@@ -45,6 +49,8 @@ export interface Registry {
   kind(id: string): 'shell' | 'acp' | undefined;
   /** True when the cost of a run with it is known. */
   knowsCost(id: string): boolean;
+  /** The model interface that it speaks, when its calls can be sent through a run's gateway; null when they cannot. */
+  managedDialect(id: string): Exclude<HarnessRow['dialect'], null> | null;
   /** How to install it, in words or as a command; null where nobody has said. */
   hint(id: string): string | null;
   /**
@@ -52,14 +58,17 @@ export interface Registry {
    * it is known without asking the program: an ACP agent tells its own when it starts.
    */
   launch(id: string, workspace?: string): HarnessLaunch | undefined;
-  /** The clean environment of a run with it: a fixed list of variables, and those that its configuration passes on. */
-  environment(id: string): Record<string, string>;
+  /**
+   * The clean environment of a run with it: a fixed list of variables, and those that its row passes on. With a gateway (`managed`)
+   * no variable is among them that holds a key of a provider.
+   */
+  environment(id: string, isManaged?: boolean): Record<string, string>;
   /** The harness as the API shows it; undefined for an unknown id. May start its program once, to ask for the version. */
   describe(id: string): Promise<Harness | undefined>;
   /** All harnesses as the API shows them. */
   list(): Promise<Harness[]>;
-  /** The models that these harnesses can be asked for. */
-  models(): Promise<Model[]>;
+  /** Which model interface each speaks, and whether it is installed. */
+  speakers(): { id: string; dialect: HarnessRow['dialect']; installed: boolean }[];
 }
 
 const capabilities: Harness['capabilities'] = {
@@ -71,6 +80,20 @@ const capabilities: Harness['capabilities'] = {
   models: true,
   sandbox: true,
 };
+
+/** How its calls go through the gateway. Who says in the environment where it calls, or with which key, has decided otherwise. */
+function managedOf(base: HarnessRow | undefined, settings: HarnessSettings): HarnessRow['managed'] {
+  const own = settings.managed;
+  if (!own) {
+    const ways = Object.entries(base?.managed?.env ?? {}).filter(([, value]) => value.includes('{{gateway'));
+    return ways.some(([name]) => settings.env?.[name] !== undefined) ? null : (base?.managed ?? null);
+  }
+  return {
+    env: { ...base?.managed?.env, ...own.env },
+    files: { ...base?.managed?.files, ...own.files },
+    auth_method: own.auth_method ?? base?.managed?.auth_method ?? null,
+  };
+}
 
 /** A row of the configuration over the built-in one of the same id, if there is one: what it leaves out is taken from that. */
 export function rowOf(id: string, settings: HarnessSettings): HarnessRow {
@@ -85,11 +108,12 @@ export function rowOf(id: string, settings: HarnessSettings): HarnessRow {
     pass_env: [...(base?.pass_env ?? []), ...(settings.pass_env ?? [])],
     files: { ...base?.files, ...settings.files },
     auth_method: settings.auth_method ?? base?.auth_method ?? null,
+    managed: managedOf(base, settings),
     modes: base?.modes ?? {},
     enclosed_modes: base?.enclosed_modes ?? {},
     login: { ...noLogin, ...base?.login, ...settings.login },
     reports_cost,
-    dialect: base?.dialect ?? 'any',
+    dialect: settings.dialect ?? base?.dialect ?? 'any',
     version_arguments: base?.version_arguments ?? ['--version'],
     capabilities: { ...(base?.capabilities ?? capabilities), cost: reports_cost },
     install_hint: base?.install_hint ?? null,
@@ -97,7 +121,7 @@ export function rowOf(id: string, settings: HarnessSettings): HarnessRow {
 }
 
 /** The registry of the built-in harnesses and those of the configuration. Looks for programs anew each time it is asked. */
-export function createRegistry({ rows: settings, env, folder }: RegistryOptions): Registry {
+export function createRegistry({ rows: settings, env, folder, isCallable }: RegistryOptions): Registry {
   const rows = new Map(builtinRows.map((row) => [row.id, row]));
   for (const [id, one] of Object.entries(settings)) rows.set(id, rowOf(id, one));
   const path = env.PATH ?? '';
@@ -130,7 +154,7 @@ export function createRegistry({ rows: settings, env, folder }: RegistryOptions)
     };
     if (found === null) return { ...shown, status: 'not_installed' };
     if (row.id === 'builtin') {
-      const ready = providers.some((provider) => isReachable(provider, env));
+      const ready = isCallable?.() ?? providers.some((provider) => isReachable(provider, env));
       return { ...shown, version: ownVersion, status: ready ? 'available' : 'needs_login' };
     }
     if (row.version_arguments === null) return { ...shown, status: 'available' };
@@ -145,13 +169,14 @@ export function createRegistry({ rows: settings, env, folder }: RegistryOptions)
     has: (id) => rows.has(id),
     kind: (id) => rows.get(id)?.kind,
     knowsCost: (id) => rows.get(id)?.capabilities.cost ?? false,
+    managedDialect: (id) => (rows.get(id)?.managed ? (rows.get(id)?.dialect ?? null) : null),
     hint: (id) => rows.get(id)?.install_hint ?? null,
 
     launch(id, workspace) {
       const row = rows.get(id);
       const found = row && program(row, workspace);
       if (!row || !found) return undefined;
-      const { kind, env: more, files, auth_method, modes, enclosed_modes, login, reports_cost } = row;
+      const { kind, env: more, files, auth_method, managed, modes, enclosed_modes, login, reports_cost } = row;
       const command = kind === 'shell' ? [] : [found, ...row.command.slice(1)];
       return {
         id,
@@ -161,6 +186,7 @@ export function createRegistry({ rows: settings, env, folder }: RegistryOptions)
         env: more,
         files,
         auth_method,
+        managed,
         modes,
         enclosed_modes,
         login,
@@ -169,17 +195,18 @@ export function createRegistry({ rows: settings, env, folder }: RegistryOptions)
       };
     },
 
-    environment: (id) => harnessEnvironment(env, rows.get(id)?.pass_env),
+    environment(id, isManaged = false) {
+      const names = rows.get(id)?.pass_env ?? [];
+      const secret = new Set(providers.flatMap(({ keys, address }) => [...keys, address]));
+      return harnessEnvironment(env, isManaged ? names.filter((name) => !secret.has(name)) : names);
+    },
 
     async describe(id) {
       const row = rows.get(id);
       return row && (await describe(row));
     },
     list: () => Promise.all([...rows.values()].map(describe)),
-    models: () =>
-      listModels(
-        [...rows.values()],
-        new Set([...rows.values()].filter((row) => program(row) !== null).map(({ id }) => id)),
-      ),
+    speakers: () =>
+      [...rows.values()].map((row) => ({ id: row.id, dialect: row.dialect, installed: program(row) !== null })),
   };
 }

@@ -29,6 +29,12 @@ export interface HarnessRow {
   auth_method: string | null;
   /** What it needs in a sandbox when it works with the user's own login; null for one that has none. */
   login: HarnessLogin | null;
+  /**
+   * What is added, over all this, when its calls of models go through the run's gateway: `{{gateway}}` (address),
+   * `{{gateway_api}}` (the same with the version's segment), `{{gateway_key}}`, `{{kind}}` (of the provider) and `{{ai_sdk}}`
+   * are filled in, too. Null for one that cannot be told where to call.
+   */
+  managed: { env: Record<string, string>; files: Record<string, string>; auth_method: string | null } | null;
   /** Values of the agent's own option `mode` for our permission modes; where there is none, the runner answers by itself. */
   modes: Partial<Record<PermissionMode, string>>;
   /** The same inside of our sandbox, where a sandbox of its own would only be in the way. */
@@ -55,6 +61,7 @@ export type HarnessLaunch = Pick<
   | 'env'
   | 'files'
   | 'auth_method'
+  | 'managed'
   | 'modes'
   | 'enclosed_modes'
   | 'login'

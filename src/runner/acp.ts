@@ -17,7 +17,7 @@ import {
 import { answering } from './answering.ts';
 import { Chatter } from './chatter.ts';
 import type { Half, Outcome, Stage } from './half.ts';
-import { launchCommand, launchEnvironment, writeLaunchFiles } from './launch.ts';
+import { Launch } from './launch.ts';
 import {
   formContent,
   formDraft,
@@ -53,6 +53,7 @@ class Conversation implements Half {
   readonly #noise: Chatter;
   readonly #connection: acp.ClientConnection;
   readonly #exited: Promise<void>;
+  readonly #launch: Launch;
   #exit: { code: number | null; signal: NodeJS.Signals | null } | null = null;
   #session: string | null = null;
   #spend: Spend | null = null;
@@ -72,8 +73,8 @@ class Conversation implements Half {
     this.#questions = new Questions(stage);
     this.#errors = new Chatter(stage, 'stderr');
     this.#noise = new Chatter(stage, 'stdout');
-    writeLaunchFiles(spec);
-    const { program, args, cwd, env } = stage.start(launchCommand(spec), launchEnvironment(spec));
+    this.#launch = Launch.prepare(spec, stage.gateway);
+    const { program, args, cwd, env } = stage.start(this.#launch.command(), this.#launch.environment());
     const child = spawn(program, args, {
       cwd,
       env,
@@ -262,7 +263,7 @@ class Conversation implements Half {
       }),
       'initialize',
     );
-    const method = spec.harness.auth_method;
+    const method = this.#launch.authMethod;
     if (method !== null) await this.#within(agent.request('authenticate', { methodId: method }), 'authenticate');
     const { session, resumed, loaded, told } = await this.#begin(record(hello.agentCapabilities) ?? {});
     const id = text(session.sessionId) ?? spec.native_session_id ?? '';
@@ -340,7 +341,7 @@ class Conversation implements Half {
         this.#log('warn', `The agent did not take ${value} as ${configId}: ${(error as Error).message}`);
       }
     };
-    if (spec.model !== null && offered && offered.current !== spec.model) {
+    if (spec.model !== null && !spec.gateway && offered && offered.current !== spec.model) {
       if (offered.values.includes(spec.model)) await set(offered.id, spec.model);
       else
         this.#log(

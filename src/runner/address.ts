@@ -13,18 +13,18 @@ export interface SocketAddress {
 const longest = platform === 'linux' ? 107 : 103;
 
 /**
- * The address of the control socket in a run's folder (absolute path). Paths longer than the system allows for sockets are
+ * The address of a socket in a run's folder (absolute path), its control socket unless another is named. Paths longer than the system allows for sockets are
  * reached through a descriptor of the folder, on Linux; elsewhere ENAMETOOLONG is thrown. Throws ENOENT when there is no folder.
  */
-export function socketAddress(folder: string): SocketAddress {
-  const path = join(folder, runFiles.socket);
+export function socketAddress(folder: string, name: string = runFiles.socket): SocketAddress {
+  const path = join(folder, name);
   if (Buffer.byteLength(path) <= longest) return { path, release: () => {} };
   if (platform !== 'linux') {
     throw Object.assign(new Error(`The path ${path} is too long for a socket.`), { code: 'ENAMETOOLONG' });
   }
   let directory: number | null = openSync(folder, constants.O_RDONLY | constants.O_DIRECTORY);
   return {
-    path: `/proc/self/fd/${directory}/${runFiles.socket}`,
+    path: `/proc/self/fd/${directory}/${name}`,
     release() {
       if (directory !== null) closeSync(directory);
       directory = null;

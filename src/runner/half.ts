@@ -28,6 +28,10 @@ export type Cause =
   | { kind: 'cost'; spent: string; limit: string }
   | { kind: 'turns'; limit: number }
   | { kind: 'output'; limit: number }
+  /** No price is known for the model, and there is a limit to be kept. */
+  | { kind: 'unpriced'; model: string }
+  /** The provider does not take our key. */
+  | { kind: 'key'; message: string }
   /** A question came in a run that must not have any. */
   | { kind: 'question'; title: string }
   | { kind: 'expired'; request_id: string }
@@ -39,6 +43,8 @@ export interface Stage {
   readonly spec: RunSpec;
   readonly clock: Clock;
   readonly journal: Journal;
+  /** Where the harness finds the run's gateway; null when it calls models by itself. */
+  readonly gateway: string | null;
   /**
    * How to start a program of this run, with `env` on top of the run's environment: in its sandbox, if it has one. `files` may be
    * read there besides.

@@ -10,8 +10,9 @@ import type {
   StopReason,
   TerminalStatus,
 } from '../api/runs.ts';
-import type { Usage } from '../api/usage.ts';
+import type { ModelCall, Usage } from '../api/usage.ts';
 import type { HarnessLaunch, HarnessLogin } from '../harness/row.ts';
+import type { Route } from '../providers/access.ts';
 import type { Relay } from './sandbox/relay.ts';
 
 /**
@@ -30,7 +31,7 @@ export const runFiles = {
   harness: 'harness.json',
   /** The socket of the way out of the sandbox. */
   egress: 'egress.sock',
-  /** The socket of the models' gateway. */
+  /** The model gateway's socket. */
   gateway: 'gateway.sock',
   /** The empty folders that stand in the workspace while it is guarded. */
   placed: 'placed.json',
@@ -46,6 +47,11 @@ export interface ProcessIdentity {
   /** Field 22 of /proc/<pid>/stat where there is one, otherwise what `ps -o lstart` says. */
   started: string;
   boot_id: string;
+}
+
+/** The gateway of a run: where its calls of models go, and the key that its harness shows for itself. */
+export interface GatewaySpec extends Route {
+  key: string;
 }
 
 /** How a run is enclosed. */
@@ -78,6 +84,8 @@ export interface RunSpec {
   workspace: { path: string; revision: number };
   attempt: number;
   harness: HarnessLaunch;
+  /** Null where the harness calls models by itself, with its own login. */
+  gateway: GatewaySpec | null;
   model: string | null;
   prompt: string;
   /** What the harness is to be told besides, in its own place for it or before the first prompt of the conversation. */
@@ -130,6 +138,8 @@ export type ControlRecord =
   | { record: 'session'; native_session_id: string }
   /** Figures so far; `limit_percent` of the cost and time limits, null where there is none. */
   | { record: 'usage'; at: string; usage: Usage; limit_percent: { cost: number | null; time: number | null } }
+  /** A call of a model through the gateway. */
+  | { record: 'call'; call: ModelCall }
   /** The tree differs from when it was last looked at. */
   | { record: 'changed'; at: string; changes: { path: string; change: FileChange['change'] }[] }
   /** A question to a person; the harness waits. */

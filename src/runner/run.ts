@@ -5,6 +5,7 @@ import type { Usage } from '../api/usage.ts';
 import { fileOf } from '../harness/row.ts';
 import { Control } from './control.ts';
 import { endRun, Lineage, stamp, tracesOf } from './ending.ts';
+import { Billing } from './billing.ts';
 import type { Cause, Half, Outcome, Stage } from './half.ts';
 import { Journal } from './journal.ts';
 import { Meter } from './meter.ts';
@@ -40,6 +41,7 @@ export class Run implements Stage {
   #watch: Watch | null = null;
   #lineages: Lineage[] = [];
   #enclosure: Enclosure | null = null;
+  #billing: Billing | null = null;
   #half: Half | null = null;
   #cause: Cause | null = null;
   #over = false;
@@ -85,6 +87,7 @@ export class Run implements Stage {
     let outcome: Outcome = { status: 'cancelled' };
     if (!this.#cause) {
       try {
+        if (spec.gateway) this.#billing = await Billing.open(this, spec.gateway);
         if (spec.sandbox) this.#enclosure = await Enclosure.open(spec, spec.sandbox, (text) => this.#warn(text));
         const half =
           spec.harness.kind === 'shell'
@@ -154,7 +157,8 @@ export class Run implements Stage {
       const sentence = `The list of changes ends after ${changed.changes.length} files; ${changed.left} more changed.`;
       journal.event('log', { level: 'warn', stream: 'daemon', text: sentence }, 'daemon');
     }
-    const verdict = verdictOf(this.#cause, outcome);
+    await this.#billing?.close();
+    const verdict = verdictOf(this.#cause, outcome, this.#billing?.failure);
     this.#usage(this.#meter.usage);
     await journal.flush();
     journal.record({
@@ -234,7 +238,16 @@ export class Run implements Stage {
     this.#meter.start();
   }
 
+  get gateway(): string | null {
+    return this.#billing?.address ?? null;
+  }
+
   used(figures: Partial<Omit<Usage, 'duration_ms'>>): void {
+    // What went through the gateway is known better than the harness can tell.
+    this.#meter.set(this.#billing ? { tool_calls: figures.tool_calls ?? this.#meter.usage.tool_calls } : figures);
+  }
+
+  metered(figures: Partial<Omit<Usage, 'duration_ms'>>): void {
     this.#meter.set(figures);
   }
 

@@ -40,6 +40,15 @@ function ofCause(cause: Cause): Verdict {
         reason: 'turn_limit',
         max_turns: cause.limit,
       });
+    case 'unpriced':
+      return failed(
+        'provider_error',
+        'provider_error',
+        `No price is known for the model "${cause.model}", so the run's cost limit cannot be kept. Name its price in the configuration (providers.<id>.models), or leave the limit out.`,
+        { reason: 'unpriced_model', model: cause.model },
+      );
+    case 'key':
+      return failed('provider_error', 'provider_auth', cause.message);
     case 'output':
       return failed('harness_failed', 'harness_failed', `The harness wrote more than ${cause.limit} bytes.`, {
         reason: 'output_limit',
@@ -71,9 +80,27 @@ function ofCause(cause: Cause): Verdict {
   }
 }
 
-/** The verdict is ours: what the runner did comes before what the harness says. */
-export function verdictOf(cause: Cause | null, outcome: Outcome): Verdict {
+/** How the last of the agent's own calls of a model failed; no status when the provider could not be reached or broke off. */
+export interface ModelFailure {
+  http_status: number | null;
+  message: string;
+}
+
+function ofModel({ http_status, message }: ModelFailure): Verdict {
+  const details = { http_status };
+  if (http_status === 401 || http_status === 403) return failed('provider_error', 'provider_auth', message, details);
+  if (http_status === 429) return failed('provider_error', 'provider_rate_limited', message, details, true);
+  const isPassing = http_status === null || http_status < 300 || http_status >= 500;
+  return failed('provider_error', 'provider_error', message, details, isPassing);
+}
+
+/**
+ * The verdict is ours: what the runner did comes first; then a model that failed last, whatever the harness says of it (some
+ * call that a good end); then what the harness says.
+ */
+export function verdictOf(cause: Cause | null, outcome: Outcome, model: ModelFailure | null = null): Verdict {
   if (cause) return ofCause(cause);
+  if (model) return ofModel(model);
   switch (outcome.status) {
     case 'completed':
       return { status: 'completed', stop_reason: 'end_turn', error: null };

@@ -65,10 +65,10 @@ export function createConversations({ store, runs, projects, workspaces, session
     },
 
     /** Accepts the next message of a conversation as a run. */
-    send(tx: Tx, organization: string, id: string, body: MessageCreate): RunAccepted {
+    send(tx: Tx, organization: string, id: string, body: MessageCreate, api_key_id: string | null): RunAccepted {
       const before = latest(sessions.get(organization, id));
       const settings = before && Object.fromEntries(kept.map((name) => [name, before[name]]));
-      return runs.create(tx, organization, { ...settings, ...body, session_id: id });
+      return runs.create(tx, organization, { ...settings, ...body, session_id: id }, api_key_id);
     },
 
     /** Begins a conversation that goes on, in files of its own, after a run of this one. */

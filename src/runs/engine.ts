@@ -16,6 +16,8 @@ import { endRun, tracesIn } from '../runner/ending.ts';
 import type { Executor } from '../runner/local.ts';
 import { clearAway } from '../runner/sandbox/enclosure.ts';
 import type { Sandbox } from '../runner/sandbox/sandbox.ts';
+import type { Providers } from '../providers/providers.ts';
+import type { UsageLedger } from '../usage/usage.ts';
 import type { Sessions } from '../sessions/sessions.ts';
 import type { Workspaces } from '../workspaces/workspaces.ts';
 import { createConversations } from './conversations.ts';
@@ -23,6 +25,7 @@ import type { Artifacts } from '../artifacts/artifacts.ts';
 import type { Root } from '../files/beneath.ts';
 import { createGathering } from './gathering.ts';
 import { createEnclosing } from './enclosing.ts';
+import { createBilling } from './billing.ts';
 import { createIngest } from './ingest.ts';
 import { createRetention } from './retention.ts';
 import { createResolving } from './resolving.ts';
@@ -45,6 +48,8 @@ interface Needs {
   workspaces: Workspaces;
   sessions: Sessions;
   inputs: Inputs;
+  providers: Providers;
+  usage: UsageLedger;
   checkpoints: Checkpoints;
   artifacts: Artifacts;
   /** A folder as a root to stay in. */
@@ -67,11 +72,13 @@ export function createEngine(needs: Needs) {
   let supervisor: Supervisor | undefined;
   const resolve = createResolving(needs);
   const enclosing = createEnclosing(needs);
+  const billing = createBilling(needs);
   const runs = createRuns({
     ...needs,
     store,
     resolve,
     enclosing,
+    billing,
     tell: (...told) => supervisor?.tell(...told),
   });
   const snapshots = createSnapshots({ ...needs, store, runs });
@@ -94,6 +101,7 @@ export function createEngine(needs: Needs) {
     snapshots,
     gathering,
     enclosing,
+    billing,
     folderOf,
     sessionFolderOf,
     async sweep(run) {

@@ -7,6 +7,7 @@ import type { Logger } from '../base/log.ts';
 import type { Inputs } from '../inputs/inputs.ts';
 import { type ControlRecord, runFiles } from '../runner/protocol.ts';
 import { type Frame, readSpool, SpoolDamaged } from '../runner/spool.ts';
+import type { UsageLedger } from '../usage/usage.ts';
 import type { Sessions } from '../sessions/sessions.ts';
 import type { Workspaces } from '../workspaces/workspaces.ts';
 import { mergeChanges, toChanges } from './changes.ts';
@@ -24,6 +25,7 @@ interface Needs {
   workspaces: Workspaces;
   sessions: Sessions;
   inputs: Inputs;
+  usage: UsageLedger;
   /** Whether the tree is to be kept before the run may end, and keeping it. */
   snapshots: Snapshots;
   /** Whether what the run has left is to be kept before, and keeping it. */
@@ -46,6 +48,7 @@ const perTurn = 524_288;
  */
 export function createIngest(needs: Needs) {
   const { db, log, store, runs, workspaces, sessions, inputs, snapshots, gathering, folderOf, ended, damaged } = needs;
+  const { usage: ledger } = needs;
   const grown = new Set<string>();
   let scheduled = false;
   /** Runs that have said their last word, while their tree and their artifacts are kept; and those for which that has been tried. */
@@ -88,10 +91,14 @@ export function createIngest(needs: Needs) {
         sessions.setNative(tx, row.session_id, record.native_session_id);
         return false;
       case 'usage': {
-        fields.usage = record.usage;
-        runs.say(entry, 'usage.updated', 'daemon', { ...record.usage, limit_percent: record.limit_percent }, record.at);
+        fields.usage = ledger.summed(row.id, record.usage);
+        runs.say(entry, 'usage.updated', 'daemon', { ...fields.usage, limit_percent: record.limit_percent }, record.at);
         return false;
       }
+      case 'call':
+        ledger.record(tx, row, record.call);
+        fields.usage = ledger.summed(row.id, fields.usage ?? row.usage);
+        return false;
       case 'changed': {
         const workspace_revision = workspaces.grow(
           tx,
@@ -127,7 +134,12 @@ export function createIngest(needs: Needs) {
         // The trees before and after say more than the run's own watch.
         const { before, after } = row.checkpoint_ids;
         const found = before !== null && after !== null ? row.changes : toChanges(changes);
-        Object.assign(fields, { usage, text: text ?? fields.text ?? row.text, structured_output, changes: found });
+        Object.assign(fields, {
+          usage: ledger.summed(row.id, usage),
+          text: text ?? fields.text ?? row.text,
+          structured_output,
+          changes: found,
+        });
         runs.end(tx, entry, { status, stop_reason, error });
         return true;
       }

@@ -28,7 +28,9 @@ import type { Checkpoints } from '../checkpoints/checkpoints.ts';
 import type { Projects } from '../projects/projects.ts';
 import type { Sessions } from '../sessions/sessions.ts';
 import type { Workspaces } from '../workspaces/workspaces.ts';
+import type { UsageLedger } from '../usage/usage.ts';
 import { noChanges } from './changes.ts';
+import type { Billing } from './billing.ts';
 import type { Resolving } from './resolving.ts';
 import { assertGlobs } from './globs.ts';
 import { assertSchema } from './output-schema.ts';
@@ -54,6 +56,8 @@ interface Needs {
   resolve: Resolving;
   artifacts: Pick<Artifacts, 'idsOf'>;
   enclosing: Pick<Enclosing, 'admit'>;
+  billing: Billing;
+  usage: UsageLedger;
   /** After a commit: a run may be started, one that works must be told something, or somebody waited for an end. */
   changed(): void;
   tell(run: string, request: string, answer: InputAnswer): void;
@@ -86,6 +90,8 @@ export function createRuns(needs: Needs) {
     resolve,
     artifacts,
     enclosing,
+    billing,
+    usage: ledger,
     changed,
     tell,
   } = needs;
@@ -99,7 +105,7 @@ export function createRuns(needs: Needs) {
 
   const toRun = (row: RunRow): Run => {
     const { key: _k, text: _t, changes: _c, structured_output: _o, ...more } = row;
-    const { spool_offset: _s, runner: _r, cancel_requested_at: _q, ...run } = more;
+    const { spool_offset: _s, runner: _r, cancel_requested_at: _q, api_key_id: _a, ...run } = more;
     return { ...run, run_id: row.id, pending_input: row.status === 'awaiting_input' ? inputs.pending(row.id) : [] };
   };
 
@@ -147,6 +153,8 @@ export function createRuns(needs: Needs) {
     for (const step of path) move(entry, step, source, stop_reason);
     const usage = entry.fields.usage ?? row.usage;
     crashPoint(`run.${status}`, 'before_commit');
+    if (row.started_at !== null && registry.kind(row.harness) === 'acp' && !billing.isMetered(row))
+      ledger.report(tx, row, { usage, at: now(), model: entry.fields.model ?? row.model, failed: status === 'failed' });
     say(entry, `run.${status}`, source, { stop_reason, error, usage });
     Object.assign(entry.fields, { stop_reason, error, finished_at: now(), runner: null });
     close(tx, entry);
@@ -196,7 +204,7 @@ export function createRuns(needs: Needs) {
     },
 
     /** Accepts a run; the supervisor does the rest. */
-    create(tx: Tx, organization: string, body: RunCreate): RunAccepted {
+    create(tx: Tx, organization: string, body: RunCreate, api_key_id: string | null): RunAccepted {
       const targets = (['session_id', 'workspace_id', 'project_id'] as const).filter(
         (name) => body[name] !== undefined,
       );
@@ -214,12 +222,8 @@ export function createRuns(needs: Needs) {
       const sandbox = body.sandbox ?? 'auto';
       const network = enclosing.admit(sandbox, body.network, harness);
       assertGlobs(body.artifacts ?? []);
-      if (limits.max_cost_micro_usd !== undefined && !registry.knowsCost(harness)) {
-        const message = `The harness "${harness}" does not report what it costs, so a cost limit cannot be kept.`;
-        throw new Fault('invalid_request', message, {
-          details: { errors: [{ path: '/limits/max_cost_micro_usd', message }] },
-        });
-      }
+      const billing_mode = billing.modeOf(harness, resolved.model, body.billing_mode);
+      billing.assertKept(limits, harness, resolved.model, billing_mode);
       if (session?.status === 'archived')
         throw new Fault('invalid_state', 'This session is archived.', { details: { state: 'archived' } });
       if (body.on_busy === 'reject' && session && store.hasOpen('session_id', session.id))
@@ -251,7 +255,7 @@ export function createRuns(needs: Needs) {
         session_id,
         ...resolved,
         prompt: body.prompt,
-        billing_mode: body.billing_mode ?? 'managed',
+        billing_mode,
         input_timeout_seconds: body.input_timeout_seconds ?? 86_400,
         sandbox,
         network,
@@ -277,6 +281,7 @@ export function createRuns(needs: Needs) {
         spool_offset: 0,
         runner: null,
         cancel_requested_at: null,
+        api_key_id,
         created_at: at,
         updated_at: at,
       };

@@ -18,6 +18,8 @@ export interface RunRow extends Omit<Run, 'run_id' | 'pending_input'> {
   spool_offset: number;
   runner: RunnerRef | null;
   cancel_requested_at: string | null;
+  /** Who asked for it, when that was an API key. */
+  api_key_id: string | null;
 }
 
 const read = reader<RunRow>({

@@ -15,12 +15,13 @@ import type { Inputs } from '../inputs/inputs.ts';
 import type { Executor, Link } from '../runner/local.ts';
 import type { Grants } from '../grants/grants.ts';
 import type { HarnessLaunch } from '../harness/row.ts';
-import { protocolVersion, runFiles, type RunSpec, type SandboxSpec } from '../runner/protocol.ts';
+import { protocolVersion, runFiles, type RunSpec } from '../runner/protocol.ts';
 import type { Sessions } from '../sessions/sessions.ts';
 import type { Workspaces } from '../workspaces/workspaces.ts';
 import { transcriptOf } from './conversations.ts';
 import type { Enclosing } from './enclosing.ts';
 import type { Gathering } from './gathering.ts';
+import type { Billing } from './billing.ts';
 import type { Ingest } from './ingest.ts';
 import type { Runs } from './runs.ts';
 import type { Snapshots } from './snapshots.ts';
@@ -42,6 +43,7 @@ interface Needs {
   executor: Executor;
   ingest: Ingest;
   snapshots: Snapshots;
+  billing: Billing;
   gathering: Gathering;
   enclosing: Pick<Enclosing, 'of'>;
   folderOf(run: string): string;
@@ -218,6 +220,12 @@ export function createSupervisor(needs: Needs) {
       fail(queued, 'harness_failed', 'internal_error', message, { reason: 'sandbox_unavailable' });
       return;
     }
+    const gateway = needs.billing.gatewayOf(queued);
+    if (gateway === undefined) {
+      const message = 'This run is to be paid by a key of ours, and there is none for its provider any more.';
+      fail(queued, 'provider_error', 'provider_auth', message);
+      return;
+    }
     const waiting = executor.take();
     crashPoint('start', 'taken');
     const nonce = clock.random(16).toString('base64url');
@@ -240,7 +248,7 @@ export function createSupervisor(needs: Needs) {
       return;
     }
     crashPoint('start', 'committed');
-    waiting.begin(specOf(row, launch, nonce, folder, session_folder, enclosed));
+    waiting.begin({ ...specOf(row, launch, nonce, folder, session_folder), sandbox: enclosed, gateway });
     crashPoint('start', 'begun');
     attach(row);
     crashPoint('start', 'attached');
@@ -252,8 +260,7 @@ export function createSupervisor(needs: Needs) {
     nonce: string,
     folder: string,
     session_folder: string,
-    enclosed: SandboxSpec | null,
-  ): RunSpec => {
+  ): Omit<RunSpec, 'sandbox' | 'gateway'> => {
     const { path, revision } = workspaces.find(row.workspace_id)!;
     const native = sessions.native(row.session_id);
     return {
@@ -274,7 +281,7 @@ export function createSupervisor(needs: Needs) {
           : agents.get(row.organization_id, row.agent_id, row.agent_revision ?? undefined).instructions,
       native_session_id: native,
       transcript: transcriptOf(needs, row, turnsOfTranscript),
-      env: registry.environment(row.harness),
+      env: registry.environment(row.harness, row.billing_mode === 'managed'),
       limits: {
         timeout_seconds: row.limits.timeout_seconds ?? config.runs.timeout_seconds,
         max_cost_micro_usd: row.limits.max_cost_micro_usd ?? null,
@@ -285,7 +292,6 @@ export function createSupervisor(needs: Needs) {
       input_timeout_seconds: row.input_timeout_seconds,
       grants: grants.for(row.project_id, row.harness),
       output_schema: row.output_schema,
-      sandbox: enclosed,
       max_output_bytes: config.runs.max_output_bytes,
       grace_seconds: config.runs.grace_seconds,
     };

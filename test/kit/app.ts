@@ -35,15 +35,23 @@ export interface Answer {
 
 /**
  * The real app behind a real listener on a folder of its own, with the runner from source; on a machine without a sandbox,
- * unless bubblewrap's place is given.
+ * unless bubblewrap's place is given, and without keys of providers, unless `env` has some.
  */
 export async function openApp({
   config = {},
   clock = systemClock,
   folder = mkdtempSync(join(tmpdir(), 'agentctl-test-')),
   bubblewrap = () => null,
-}: { config?: object; clock?: Clock; folder?: string; bubblewrap?: () => string | null } = {}): Promise<TestApp> {
-  const env = { ...process.env, AGENTCTL_HOME: folder };
+  env: more = {},
+}: {
+  config?: object;
+  clock?: Clock;
+  folder?: string;
+  bubblewrap?: () => string | null;
+  env?: Record<string, string>;
+} = {}): Promise<TestApp> {
+  const { PATH, HOME } = process.env;
+  const env = { PATH, HOME, AGENTCTL_HOME: folder, ...more };
   const home = locate(env);
   const app = createApp({
     home,

@@ -57,8 +57,14 @@ export class Enclosure {
     return enclosure;
   }
 
+  /** What the harness needs of the user's home: nothing when its calls of models go through the gateway. */
+  get #login(): SandboxSpec['login'] {
+    return this.#spec.gateway ? null : this.#sandbox.login;
+  }
+
   async #furnish(): Promise<void> {
-    const { hidden, login, network } = this.#sandbox;
+    const { hidden, network } = this.#sandbox;
+    const login = this.#login;
     const policy = widened(network, login?.hosts ?? []);
     if (policy !== 'deny' && (policy === 'allow' || policy.allowed_hosts.length > 0)) {
       const refused = (host: string, why: string) =>
@@ -90,7 +96,7 @@ export class Enclosure {
   /** How to start `command` inside. `files` may be read besides. Without a login of the user's the home is private. */
   start(command: readonly string[], env: Record<string, string>, files: readonly string[] = []): Start {
     const { workspace, session_folder, env: outside } = this.#spec;
-    const isUsers = this.#sandbox.login !== null || env.HOME !== outside.HOME;
+    const isUsers = this.#login !== null || env.HOME !== outside.HOME;
     const box = {
       mounts: [...this.#mounts, ...files.map((path): Mount => ({ kind: 'read', path }))],
       cwd: workspace.path,

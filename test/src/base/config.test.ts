@@ -47,6 +47,7 @@ const defaults: Config = {
   limits: { requests_per_minute: 6_000, streams: 256, waiting_requests: 1_024, delay_ms: 2_000 },
   oauth: { issuers: [] },
   sandbox: { network: checkConfig({}).sandbox.network, unavailable: 'refuse' },
+  providers: {},
   harnesses: {},
 };
 
