@@ -87,14 +87,15 @@ async function* candidates(client: Client, noun: Noun, start: string, within: Wi
       yield* found.sort((a, b) => (a.id < b.id ? 1 : -1));
       return;
     }
-    case 'checkpoint':
-      if (within.workspace_id)
-        for await (const { id, name } of client.each('listCheckpoints', {
-          path: { workspace_id: within.workspace_id },
-          query,
-        }))
+    case 'checkpoint': {
+      const workspaces: string[] = within.workspace_id ? [within.workspace_id] : [];
+      if (!within.workspace_id)
+        for await (const { id } of candidates(client, 'workspace', '', within)) workspaces.push(id);
+      for (const workspace_id of workspaces)
+        for await (const { id, name } of client.each('listCheckpoints', { path: { workspace_id }, query }))
           yield { id, name };
       return;
+    }
     case 'key':
       for await (const { id, name } of client.each('listApiKeys', { query })) yield { id, name };
       return;

@@ -3,6 +3,7 @@ import { homedir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import type { Client, ReplyOf } from '../src/api/client.ts';
 import { Fault } from '../src/api/error.ts';
+import type { WorkspaceSource } from '../src/api/workspaces.ts';
 import { exit, Stop } from './exit.ts';
 
 type Operation = ReplyOf<'getOperation'>;
@@ -32,7 +33,10 @@ export async function placeHere(client: Client, folder: string): Promise<Place> 
   if (found) return found;
   const project = await client.insist('createProject', { body: { name: nameOf(root) } });
   try {
-    const workspaceId = await createWorkspace(client, project.id, { name: nameOf(root), path: root, mode: 'in_place' });
+    const workspaceId = await createWorkspace(client, project.id, {
+      name: nameOf(root),
+      source: { type: 'directory', path: root, mode: 'in_place' },
+    });
     return { workspaceId, projectId: project.id, fresh: true };
   } catch (error) {
     // Somebody else made it just now: theirs is taken, and the project that nobody needs is put away.
@@ -61,7 +65,9 @@ export async function worktreeHere(client: Client, folder: string, projectId?: s
   const root = rootOf(folder);
   refuseWide(root);
   const project = projectId ?? (await projectOf(client, root));
-  const workspaceId = await createWorkspace(client, project, { path: root, mode: 'worktree' });
+  const workspaceId = await createWorkspace(client, project, {
+    source: { type: 'directory', path: root, mode: 'worktree' },
+  });
   return { workspaceId, projectId: project, fresh: true };
 }
 
@@ -96,15 +102,18 @@ async function find(client: Client, root: string): Promise<Place | undefined> {
   return undefined;
 }
 
+type Progress = NonNullable<Operation['progress']>;
+
 /** Creates a workspace and waits until it is ready; gives its id. Throws Stop when it fails. */
 export async function createWorkspace(
   client: Client,
   project_id: string,
-  { name, path, mode }: { name?: string; path?: string; mode?: 'in_place' | 'worktree' },
+  { name, source = { type: 'empty' } }: { name?: string; source?: WorkspaceSource },
+  progress?: (now: Progress) => void,
 ): Promise<string> {
-  const source = path ? { type: 'directory' as const, path, mode: mode ?? 'in_place' } : { type: 'empty' as const };
   const body = { ...(name ? { name } : {}), source };
-  const operation = await settled(client, await client.insist('createWorkspace', { path: { project_id }, body }));
+  const accepted = await client.insist('createWorkspace', { path: { project_id }, body });
+  const operation = await settled(client, accepted, progress);
   const id = operation.resource?.id;
   if (operation.status === 'succeeded' && id) return id;
   const { code, message, details } = operation.error ?? {
@@ -116,11 +125,17 @@ export async function createWorkspace(
   throw new Stop(exit.failed, message, 'see `agentctl doctor`, or take another place with -w');
 }
 
-/** An operation once it has ended. */
-export async function settled(client: Client, operation: Operation): Promise<Operation> {
+/** An operation once it has ended. `progress` is told, about once a second, how far it has come. */
+export async function settled(
+  client: Client,
+  operation: Operation,
+  progress?: (now: Progress) => void,
+): Promise<Operation> {
   let now = operation;
   while (now.status === 'queued' || now.status === 'running') {
-    now = await client.call('getOperation', { path: { operation_id: now.id }, query: { wait: 50 } });
+    const query = { wait: progress ? 1 : 50 };
+    now = await client.call('getOperation', { path: { operation_id: now.id }, query });
+    if (now.progress) progress?.(now.progress);
   }
   return now;
 }

@@ -83,6 +83,7 @@ export function createApp({ home, config, clock, log, env, runner, bubblewrap, r
     engine?.supervisor.loop.wake();
     operations.loop.wake();
   };
+  const findBox = bubblewrap ?? (() => findBubblewrap(env.PATH ?? '', config.sandbox.program));
   const grants = createGrants({ db, clock, changed });
   const workspaces = createWorkspaces({
     db,
@@ -97,7 +98,11 @@ export function createApp({ home, config, clock, log, env, runner, bubblewrap, r
     trees: {
       assertUsable: (organization, checkpoint) => checkpoints.assertUsable(organization, checkpoint),
       fork: (organization, checkpoint, into) => checkpoints.fork(organization, checkpoint, into),
+      keepLast: (workspace) => checkpoints.keepLast(workspace),
+      forget: (workspace) => checkpoints.forget(workspace),
+      explain: (error) => checkpoints.explain(error),
     },
+    bubblewrap: findBox,
     changed,
   });
   const projects = createProjects({
@@ -149,7 +154,7 @@ export function createApp({ home, config, clock, log, env, runner, bubblewrap, r
     env: harnessEnvironment(env),
   });
   const sandbox = createSandbox({
-    find: bubblewrap ?? (() => findBubblewrap(env.PATH ?? '', config.sandbox.program)),
+    find: findBox,
     folder: home.runtime,
     relay: findRelay(),
     hidden: [home.data, home.state, home.runtime, dirname(home.config)],

@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { type Does, listing, seconds, shown } from '../options.ts';
+import { type Does, listing, seconds, shown, whole } from '../options.ts';
 import { checkpointCommands } from './checkpoints.ts';
 import { fileCommands } from './files.ts';
 
@@ -43,11 +43,15 @@ export function placeCommands(program: Command, does: Does): void {
   const ws = program.command('workspaces').description('trees of files that runs work in');
   listing(ws.command('ls')).description('list workspaces').argument('[project]').action(does(workspaces, 'ls'));
   shown(ws.command('new'))
-    .description('create a workspace; without --directory an empty one')
+    .description('create a workspace; without more an empty one')
     .argument('<project>')
     .argument('[name]')
     .option('--directory <path>', 'this directory itself')
+    .option('--copy', 'a copy of --directory, or of the current directory')
     .option('--worktree', 'a git worktree of --directory, or of the current directory')
+    .option('--git <url#ref>', 'a clone, of a branch, tag or commit if one is named')
+    .option('--depth <n>', 'with --git: so many commits of the history', whole)
+    .option('--from-checkpoint <checkpoint>', 'what a workspace was at a checkpoint')
     .action(does(workspaces, 'create'));
   shown(ws.command('show'))
     .description('everything about a workspace')
@@ -63,6 +67,7 @@ export function placeCommands(program: Command, does: Does): void {
     .description('remove it later; your own directory is never touched')
     .argument('<workspace>')
     .option('--after <time>', 'how long one may change one’s mind', seconds)
+    .option('--undo', 'take a removal back')
     .action(does(workspaces, 'remove'));
   checkpointCommands(program, does);
   fileCommands(program.command('files').description('the files of a workspace'), does);

@@ -233,6 +233,17 @@ export function createCheckpoints({ db, clock, log, config, operations, places, 
     add: (workspace: Workspace, trigger: CheckpointTrigger, kept: Kept, run_id: string): string =>
       add(workspace, trigger, kept, { run_id }),
 
+    /** Keeps the tree of a workspace that is going to be removed, until it is; answers the checkpoint's id. Throws TreeError. */
+    keepLast: (workspace: Workspace): Promise<string> =>
+      keeping.keep(workspace, {}, (kept) =>
+        db.write(() => add(workspace, 'before_delete', kept, { expires_at: workspace.delete_after })),
+      ),
+
+    /** Removes what is known of a workspace's files; its checkpoints stay. */
+    async forget(workspace: string): Promise<void> {
+      await keeping.forget((id) => id === workspace, false);
+    },
+
     /** What has changed since a checkpoint in a tree that has been kept. */
     changes(workspace: Workspace, before: string, { tree_hash }: Kept): Promise<Changes> {
       const from = treeOf(find(workspace.organization_id, before));

@@ -66,6 +66,8 @@ interface Run {
   env: Record<string, string>;
   clock: Clock;
   signal: AbortSignal;
+  /** A program and its arguments that git is run by. */
+  box?: string[];
   /** More settings, `name=value`. */
   settings?: string[];
   /** Each line that it says on standard error; those of progress end in a carriage return. */
@@ -84,12 +86,13 @@ const mostOutput = 16_777_216;
  */
 export function runGit(
   args: string[],
-  { env, clock, signal, settings: more = [], line = () => {} }: Run,
+  { env, clock, signal, box = [], settings: more = [], line = () => {} }: Run,
 ): Promise<string> {
   if (signal.aborted) return Promise.reject(new GitFailed('it was stopped.'));
   const { promise, resolve, reject } = Promise.withResolvers<string>();
   const all = [...settings, ...more].flatMap((one) => ['-c', one]);
-  const child = spawn('git', [...all, ...args], { env, detached: true, stdio: ['ignore', 'pipe', 'pipe'] });
+  const [program = 'git', ...argv] = [...box, 'git', ...all, ...args];
+  const child = spawn(program, argv, { env, detached: true, stdio: ['ignore', 'pipe', 'pipe'] });
   let why: string | undefined;
   const send = (name: NodeJS.Signals) => {
     try {

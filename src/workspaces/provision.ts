@@ -152,20 +152,6 @@ async function addWorktree(workspace: Place, repository: string, env: Environmen
   }
 }
 
-/** What would be lost with a workspace's tree (contract section 3): nothing where the tree is the user's own. */
-export async function unsaved(workspace: Place, env: Environment): Promise<Record<string, unknown>> {
-  const { source, path } = workspace;
-  if (source.type === 'directory' && source.mode === 'in_place') return { keeps_directory: true };
-  if (!existsSync(path)) return { keeps_directory: false };
-  if (source.type === 'directory' && source.mode === 'worktree') {
-    const git = await gitIn(path, env);
-    const changed = (await git.raw('status', '--porcelain', '-z')).split('\0').filter(Boolean);
-    const unpushed = await git.raw('rev-list', '--count', 'HEAD', '--not', '--remotes');
-    return { keeps_directory: false, uncommitted_files: changed.length, unpushed_commits: Number(unpushed) };
-  }
-  return { keeps_directory: false, entries: (await readdir(path)).length };
-}
-
 /** Removes the tree that the daemon made; the user's own directory stays. May be repeated. `trash` is a folder beside it. */
 export async function unprovision(workspace: Place, trash: string, env: Environment): Promise<void> {
   const { source, path } = workspace;

@@ -44,6 +44,17 @@ export const createStore = (db: Db) => ({
     db.run(updateSql('workspaces', row), row);
   },
 
+  /** Who writes in a workspace above or below this path: such share files. */
+  writerAround(path: string): Writer | undefined {
+    const above = path.split('/').map((_, at, parts) => parts.slice(0, at).join('/') || '/');
+    const row = db.get<{ writer: string }>(
+      `SELECT writer FROM workspaces WHERE status <> 'deleted' AND writer IS NOT NULL
+        AND (path IN (SELECT value FROM json_each(:above)) OR (path > :path || '/' AND path < :path || '0')) LIMIT 1`,
+      { above: JSON.stringify(above), path },
+    );
+    return row && (JSON.parse(row.writer) as Writer);
+  },
+
   claim: (id: string, writer: Writer): boolean =>
     db.run(`UPDATE workspaces SET writer = ? WHERE id = ? AND writer IS NULL AND status = 'ready'`, [
       JSON.stringify(writer),

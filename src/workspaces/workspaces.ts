@@ -9,10 +9,11 @@ import type { Logger } from '../base/log.ts';
 import { assertMove } from '../base/machine.ts';
 import { type Paging, toPage } from '../base/page.ts';
 import { type Operations, toResourceError } from '../operations/operations.ts';
-import { provision, unprovision, unsaved } from './provision.ts';
+import { provision, unprovision } from './provision.ts';
 import { createSources } from './source.ts';
 import { workspaceStates } from './state.ts';
 import { createStore, toWorkspace, type WorkspaceRow } from './store.ts';
+import { type Unsaved, unsaved } from './unsaved.ts';
 import { createWatching } from './watching.ts';
 
 interface Needs {
@@ -36,7 +37,15 @@ interface Needs {
     assertUsable(organization: string, checkpoint: string): void;
     /** Writes the checkpoint's tree into a folder, which it makes. */
     fork(organization: string, checkpoint: string, folder: string): Promise<void>;
+    /** Keeps a workspace's tree until it is removed; answers the checkpoint's id. */
+    keepLast(workspace: Workspace): Promise<string>;
+    /** Removes what is known of a workspace's files. */
+    forget(workspace: string): Promise<void>;
+    /** Why a tree could not be kept, for a person. */
+    explain(error: unknown): string;
   };
+  /** Where bubblewrap is, or null. */
+  bubblewrap(): string | null;
   /** After a commit that may let a waiting run begin, or makes it pointless. */
   changed(): void;
 }
@@ -53,6 +62,7 @@ export function createWorkspaces({
   env,
   exclude,
   trees,
+  bubblewrap,
   changed,
 }: Needs) {
   const store = createStore(db);
@@ -69,7 +79,19 @@ export function createWorkspaces({
     grown: (id, signature) => db.write(() => void store.grow(id, iso(clock.now()), signature)),
     keep: (id, signature) => db.write(() => void store.keepSignature(id, signature)),
   });
-  const seen = (row: WorkspaceRow): Workspace => ({ ...row, watch: watching.viewOf(row.id) });
+  /** Directories of the user's can lie in each other: a writer in one is in the other's tree, too. */
+  const writerIn = ({ writer, source, path }: WorkspaceRow): Writer | null =>
+    writer ?? (source.type === 'directory' && source.mode === 'in_place' ? (store.writerAround(path) ?? null) : null);
+  const seen = (row: WorkspaceRow): Workspace => ({
+    ...row,
+    writer: writerIn(row),
+    watch: watching.viewOf(row.id),
+  });
+  /** Takes the writer's place, unless somebody has it here or in a directory around or below. */
+  const claim = (id: string, writer: Writer): boolean => {
+    const row = store.find(id);
+    return row !== undefined && writerIn(row) === null && store.claim(id, writer);
+  };
   const find = (id: string): Workspace | undefined => {
     const row = store.find(id);
     return row && seen(row);
@@ -142,16 +164,30 @@ export function createWorkspaces({
     return { done: { workspace_id } };
   });
 
+  /** The last checkpoint of a tree that is going to be removed, if there is time to want it back. */
+  const lastOf = async (workspace: WorkspaceRow, { keeps_directory, ...report }: Unsaved, due: number) => {
+    const hasTree = 'entries' in report && report.entries !== null;
+    if (keeps_directory || !hasTree || due <= clock.now()) return { checkpoint_id: null };
+    try {
+      return { checkpoint_id: await trees.keepLast(seen(workspace)) };
+    } catch (error) {
+      log.warn({ workspace: workspace.id, err: error }, 'The last checkpoint of a workspace could not be made.');
+      return { checkpoint_id: null, checkpoint_error: trees.explain(error) };
+    }
+  };
+
   operations.handle('workspace.delete', async ({ workspace_id }: { workspace_id: string }, operation) => {
     const workspace = store.find(workspace_id);
     if (!workspace || workspace.status === 'deleted') return { done: operation.result };
     if (operation.result === null) {
-      const report = await unsaved(workspace, env).catch(() => ({ keeps_directory: false }));
-      return { wait: Date.parse(workspace.delete_after ?? iso(clock.now())), result: report };
+      const due = Date.parse(workspace.delete_after ?? iso(clock.now()));
+      const report = await unsaved(workspace, { env, clock, bubblewrap: bubblewrap() });
+      return { wait: due, result: { ...report, ...(await lastOf(workspace, report, due)) } };
     }
     if (workspace.writer) return { wait: null };
     await making.get(workspace_id)?.ended;
     await unprovision(workspace, trash, env);
+    await trees.forget(workspace_id);
     db.write((tx) => {
       const current = store.find(workspace_id);
       if (current?.status === 'deleting') move(tx, current, 'deleted', { delete_after: null });
@@ -261,7 +297,7 @@ export function createWorkspaces({
     find,
 
     /** Takes the writer's place; false when somebody else has it or the workspace is not ready. */
-    claim: (_tx: Tx, id: string, writer: Writer): boolean => store.claim(id, writer),
+    claim: (_tx: Tx, id: string, writer: Writer): boolean => claim(id, writer),
 
     /** Gives the writer's place back, if this holder has it. */
     release(tx: Tx, id: string, holder: string): void {
@@ -270,7 +306,7 @@ export function createWorkspaces({
 
     /** Takes the writer's place for a restore; false when somebody else has it or the workspace is not ready. */
     beginRestore(tx: Tx, id: string, writer: Writer): boolean {
-      if (!store.claim(id, writer)) return false;
+      if (!claim(id, writer)) return false;
       move(tx, store.find(id)!, 'restoring');
       return true;
     },

@@ -381,3 +381,69 @@ describe('lists and raw requests', () => {
     expect(await agentctl(['wait', runId, '--timeout', '0s'], env)).toMatchObject({ code: 124 });
   });
 });
+
+describe('workspaces', () => {
+  const workspace = {
+    id: runId,
+    project_id: runId,
+    name: 'thing',
+    status: 'ready',
+    source: { type: 'git', url: 'https://example.org/thing', ref: 'v1', depth: 2 },
+    path: '/tree',
+    revision: 3,
+    watch: { mode: 'scanning', reason: 'It is large.' },
+    writer: null,
+    git: null,
+    delete_after: null,
+    error: null,
+    created_at: new Date().toISOString(),
+  };
+  const done = {
+    id: runId,
+    status: 'succeeded',
+    resource: { type: 'workspace', id: runId },
+    progress: null,
+    result: null,
+  };
+
+  it('clones what --git names, of the ref behind #, and says how it is watched', async () => {
+    const { env, asked } = await fake({
+      [`POST /v1/projects/${runId}/workspaces`]: (response) => void json(response, 202, done),
+      [`GET /v1/workspaces/${runId}`]: (response) => void json(response, 200, workspace),
+    });
+    const args = ['workspaces', 'new', runId, '--git', 'https://example.org/thing#v1', '--depth', '2'];
+    const { code, stdout } = await agentctl(args, env);
+    expect(code).toBe(0);
+    expect(JSON.parse(asked[0]?.body ?? '')).toEqual({ source: workspace.source });
+    expect(stdout).toContain('git, https://example.org/thing at v1');
+    expect(stdout).toContain('scanning: It is large.');
+    const both = await agentctl(['workspaces', 'new', runId, '--git', 'x', '--copy'], env);
+    expect(both).toMatchObject({ code: 2, stderr: expect.stringContaining('--copy and --git do not go together') });
+  });
+
+  it('says what goes with a workspace, and takes a removal back', async () => {
+    const result = {
+      keeps_directory: false,
+      entries: 4,
+      uncommitted_files: 1,
+      unpushed_commits: 2,
+      checkpoint_id: runId,
+    };
+    const { env, asked } = await fake({
+      [`GET /v1/workspaces/${runId}`]: (response) => void json(response, 200, workspace),
+      [`DELETE /v1/workspaces/${runId}`]: (response) =>
+        void json(response, 202, { ...done, status: 'queued', finished_at: null }),
+      [`GET /v1/operations/${runId}`]: (response) =>
+        void json(response, 200, { ...done, status: 'running', finished_at: null, result }),
+      [`DELETE /v1/workspaces/${runId}/deletion`]: (response) => void json(response, 200, workspace),
+    });
+    const { code, stderr } = await agentctl(['workspaces', 'rm', runId, '-y'], env);
+    expect(code).toBe(0);
+    expect(stderr).toContain(
+      'With it go 1 uncommitted file and 2 commits that no remote has. Until then its tree is in',
+    );
+    const undone = await agentctl(['workspaces', 'rm', runId, '--undo'], env);
+    expect(undone).toMatchObject({ code: 0, stderr: 'thing stays.\n' });
+    expect(asked.at(-1)?.route).toBe(`DELETE /v1/workspaces/${runId}/deletion`);
+  });
+});

@@ -209,24 +209,6 @@ test('the user’s hooks do not run for us', async () => {
   expect(existsSync(join(home, 'ran'))).toBe(false);
 });
 
-test('a worktree’s unsaved work is told by the removal’s operation before it goes', async () => {
-  const path = repository();
-  const workspace = await create({ type: 'directory', path, mode: 'worktree' });
-  writeFileSync(join(workspace.path, 'new'), 'x');
-  writeFileSync(join(workspace.path, 'readme'), 'changed\n');
-  git(workspace.path, 'add', 'readme');
-  git(workspace.path, 'commit', '-qm', 'two');
-  writeFileSync(join(workspace.path, 'readme'), 'changed again\n');
-  const id = await remove(workspace.id);
-  expect(await operation(id)).toMatchObject({
-    type: 'workspace.delete',
-    finished_at: null,
-    // The commit of the worktree, and the one from before: neither is on any remote.
-    result: { keeps_directory: false, uncommitted_files: 2, unpushed_commits: 2 },
-  });
-  expect(existsSync(workspace.path)).toBe(true);
-});
-
 test('a worktree is removed when it is due, and git forgets it; its branch and the repository stay', async () => {
   const path = repository();
   const workspace = await create({ type: 'directory', path, mode: 'worktree' });
@@ -362,6 +344,34 @@ test('one writer at a time: the second run waits in the queue and says for whom'
     ['run.completed', 2],
   ]);
   expect((await get(workspace.id)).writer).toBeNull();
+  gate.remove();
+});
+
+test('directories that lie in each other are one tree: one writer at a time in all of them', async () => {
+  const [outer, inner, beside] = await Promise.all(
+    [folder('mine'), folder('mine/inner'), folder('mine-too')].map((path) =>
+      create({ type: 'directory', path, mode: 'in_place' }),
+    ),
+  );
+  const gate = createGate();
+  const turn = () => clock.advance(25);
+  const first = await createRun(scene, { workspace_id: inner.id, harness: 'shell', prompt: gate.script });
+  await untilRun(scene, first.run_id, ['running'], turn);
+  const writer = { kind: 'run', id: first.run_id };
+  expect((await get(outer.id)).writer).toMatchObject(writer);
+  expect((await get(beside.id)).writer).toBeNull();
+  const restless = await scene.call('PUT', `/v1/workspaces/${outer.id}/file?path=x`, 'x', {
+    'content-type': 'application/octet-stream',
+    'idempotency-key': 'k',
+    'if-match': '"absent"',
+  });
+  expect(restless).toMatchObject({ status: 409, body: { error: { code: 'workspace_busy', details: { writer } } } });
+  const second = await createRun(scene, { workspace_id: outer.id, harness: 'shell', prompt: 'echo x > inner/x' });
+  await scene.app.settle();
+  const { body } = await scene.call('GET', `/v1/runs/${second.run_id}/events`);
+  expect(body.data).toMatchObject([{ type: 'run.queued', data: { blocked_by: writer } }]);
+  gate.open();
+  expect((await untilRun(scene, second.run_id, ended, turn)).status).toBe('completed');
   gate.remove();
 });
 

@@ -152,6 +152,8 @@ const points = [
   ...['begin', 'running', 'worked'].map((moment) => `workspace.restore:${moment}`),
   ...['kept', 'staged', 'decided', 'applied', 'swept', 'ended'].map((moment) => `restore:${moment}`),
   ...['begin', 'running', 'worked'].map((moment) => `checkpoint.delete:${moment}`),
+  'collect:project',
+  'store.collect:worked',
   ...['before_run', 'after_run'].flatMap((side) => [`run.${side}:kept`, `run.${side}:committed`]),
 ];
 
@@ -222,6 +224,8 @@ test(
       expect(await done(await insist('DELETE', `/v1/checkpoints/${checkpoint.id}`))).toMatchObject({
         status: 'succeeded',
       });
+
+      expect(await done(await insist('POST', '/v1/maintenance/gc', {}))).toMatchObject({ result: { failed: [] } });
 
       const { run_id } = await insist('POST', '/v1/runs', {
         workspace_id: resource.id,

@@ -60,6 +60,17 @@ test(`any tree comes back as it was, after anything was done to it (AGENTCTL_SEE
 
 const equal = (one: string[], other: string[]) => JSON.stringify(one.toSorted()) === JSON.stringify(other.toSorted());
 
+test.skipIf(process.getuid?.() === 0)(
+  'a file that may not be read is refused by its name, and nothing is changed',
+  async () => {
+    using ground = new Ground([{ path: 'a/secret', type: 'file', mode: 0, bytes: Buffer.from('x') }]);
+    const was = statSync(join(ground.root, 'a/secret'));
+    await expect(ground.snapshot()).rejects.toMatchObject({ reason: 'unreadable', path: 'a/secret' });
+    const is = statSync(join(ground.root, 'a/secret'));
+    expect([is.mode, is.ctimeMs]).toEqual([was.mode, was.ctimeMs]);
+  },
+);
+
 test('a part is restored and nothing else', async () => {
   using ground = new Ground();
   plant(
