@@ -17,7 +17,7 @@ import { type Checkpoints, createCheckpoints } from './checkpoints/checkpoints.t
 import { createEvents } from './events/events.ts';
 import { createFiles } from './files/files.ts';
 import { listModels } from './providers/models.ts';
-import { createProviders } from './providers/providers.ts';
+import { createProviders, speaks } from './providers/providers.ts';
 import { createUsage } from './usage/usage.ts';
 import { createRegistry } from './harness/registry.ts';
 import { createGrants } from './grants/grants.ts';
@@ -70,7 +70,7 @@ export function createApp({ home, config, clock, log, env, runner, bubblewrap, r
     rows: config.harnesses,
     env,
     folder: join(home.data, 'harnesses'),
-    isCallable: () => providers.list().some(({ ready }) => ready),
+    isCallable: (dialect) => providers.list().some((provider) => provider.ready && speaks(provider.kind, dialect)),
   });
   const usage = createUsage({ db });
 

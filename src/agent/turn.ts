@@ -103,7 +103,9 @@ export class Turn {
           return (await this.#form(schema)) ? 'end_turn' : 'cancelled';
         return answer.cut ? 'max_tokens' : 'end_turn';
       }
-      if (answer.context > room) await this.#shorten(true);
+      // Where what was said is not what takes the room, to say less of it would not help.
+      const isLong = answer.context > room && estimate(conversation.messages(provider)) > room * 0.3;
+      if (isLong) await this.#shorten(true);
     }
     return 'max_turn_requests';
   }

@@ -34,8 +34,8 @@ export interface RegistryOptions {
   rows: Record<string, HarnessSettings>;
   /** The daemon's environment: PATH is searched, and programs are asked for their version with PATH and HOME of it. */
   env: Record<string, string | undefined>;
-  /** Whether any provider can be called by our own agent; when left out, the environment decides. */
-  isCallable?: () => boolean;
+  /** Whether a provider that is spoken to so can be called; when left out, the environment decides for our own agent. */
+  isCallable?: (dialect: Exclude<HarnessRow['dialect'], null>) => boolean;
   /** Where `agentctl harnesses install` puts programs: they come before those of PATH. */
   folder?: string;
 }
@@ -154,13 +154,16 @@ export function createRegistry({ rows: settings, env, folder, isCallable }: Regi
     };
     if (found === null) return { ...shown, status: 'not_installed' };
     if (row.id === 'builtin') {
-      const ready = isCallable?.() ?? providers.some((provider) => isReachable(provider, env));
+      const ready = isCallable?.('any') ?? providers.some((provider) => isReachable(provider, env));
       return { ...shown, version: ownVersion, status: ready ? 'available' : 'needs_login' };
     }
     if (row.version_arguments === null) return { ...shown, status: 'available' };
     const version = await versions.of(found, row.version_arguments);
     if ('broken' in version) return { ...shown, status: 'broken' };
-    const status = settings[row.id] || isLoggedIn(row.id, env.HOME) ? 'available' : 'needs_login';
+    // With a key of a provider that it speaks to it needs no login of its own.
+    const isCarried = row.managed !== null && row.dialect !== null && (isCallable?.(row.dialect) ?? false);
+    const isReady = settings[row.id] !== undefined || isCarried || isLoggedIn(row.id, env.HOME);
+    const status = isReady ? 'available' : 'needs_login';
     return { ...shown, version: version.version === '' ? null : version.version, status };
   };
 

@@ -26,7 +26,9 @@ const addresses: Record<ProviderKind, string | null> = {
   openai_compatible: null,
 };
 
-const speaks = (kind: ProviderKind, spoken: Spoken): boolean => spoken === 'any' || dialectsOf[kind].includes(spoken);
+/** Whether a harness that speaks so can be led to a provider of this kind. */
+export const speaks = (kind: ProviderKind, spoken: Spoken): boolean =>
+  spoken === 'any' || dialectsOf[kind].includes(spoken);
 
 interface Options {
   /** `[providers.<id>]` of the configuration. */

@@ -25,7 +25,9 @@ export const shell: Tool = {
     if (command.trim() === '') throw new ToolError('The command is empty.');
     const seconds = Math.min(countOf(input, 'timeout_seconds', usualSeconds), mostSeconds);
     const options = { cwd: root, env, signal, show, timeout: seconds * 1000, most: longestAnswer };
-    const { code, signal: by, output, timed_out } = await runProcess(bash ?? '/bin/sh', ['-c', command], options);
+    // One pipe for both streams: what was said first comes first.
+    const script = `exec 2>&1\n${command}`;
+    const { code, signal: by, output, timed_out } = await runProcess(bash ?? '/bin/sh', ['-c', script], options);
     const end = timed_out
       ? `[ended after ${seconds} s]`
       : by

@@ -110,3 +110,25 @@ test('a launch is the row with its program', async () => {
   expect(registry.hint('claude')).toBe('agentctl harnesses install claude');
   expect(registry.kind('shell')).toBe('shell');
 });
+
+test('an agent that nobody has logged in with is ready all the same where a key carries it, or the user has set it up', async () => {
+  program('bin/codex-acp', '#!/bin/sh\necho 2.6.0\n');
+  program('bin/claude-agent-acp', '#!/bin/sh\necho 0.100.0\n');
+  const env = { PATH: join(root, 'bin'), HOME: root };
+  const states = async (registry: ReturnType<typeof createRegistry>) =>
+    Promise.all(['claude', 'codex', 'builtin'].map(async (id) => (await registry.describe(id))?.status));
+  const none = () => false;
+  const linux = process.platform === 'linux' ? 'needs_login' : 'available';
+  expect(await states(createRegistry({ rows: {}, env, isCallable: none }))).toEqual([linux, linux, 'needs_login']);
+  const openai = (dialect: string) => ['any', 'responses', 'chat'].includes(dialect);
+  expect(await states(createRegistry({ rows: {}, env, isCallable: openai }))).toEqual([
+    linux,
+    'available',
+    'available',
+  ]);
+  const rows = { claude: { pass_env: ['ANTHROPIC_API_KEY'] } };
+  expect((await states(createRegistry({ rows, env, isCallable: none })))[0]).toBe('available');
+  mkdirSync(join(root, '.codex'));
+  writeFileSync(join(root, '.codex/auth.json'), '');
+  expect((await states(createRegistry({ rows: {}, env, isCallable: none })))[1]).toBe('available');
+});
