@@ -13,6 +13,7 @@ import {
   Uuid,
 } from './common.ts';
 import { InputRequest } from './inputs.ts';
+import { Network } from './network.ts';
 import { Usage } from './usage.ts';
 import { WebhookEndpointIds } from './webhooks.ts';
 
@@ -76,21 +77,6 @@ export const PermissionMode = Type.Enum(['ask', 'accept_edits', 'full']);
 export type PermissionMode = Static<typeof PermissionMode>;
 export const OnInput = Type.Enum(['ask', 'reject', 'fail']);
 export type OnInput = Static<typeof OnInput>;
-
-/** A name, an address, or `*.` and what names end with; then a port, if it is for one alone. */
-const Host = Type.String({
-  pattern:
-    '^((\\*\\.)?[A-Za-z0-9_]([A-Za-z0-9_.-]{0,251}[A-Za-z0-9_])?(:[0-9]{1,5})?|[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*|\\[[0-9A-Fa-f:.]+\\](:[0-9]{1,5})?)$',
-});
-
-export const Network = Type.Union([
-  Type.Enum(['allow', 'deny']),
-  Type.Object(
-    { allowed_hosts: Type.Array(Host, { maxItems: 500 }) },
-    { additionalProperties: false, description: 'Exact names and addresses, and `*.example.com` for all below.' },
-  ),
-]);
-export type Network = Static<typeof Network>;
 
 /** What becomes of a run whose session is at work. */
 export const OnBusy = Type.Enum(['queue', 'reject', 'interrupt'], {

@@ -2,30 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { Ajv } from 'ajv';
 import { parse } from 'smol-toml';
 import { Type, type Static } from 'typebox';
-import { Network } from '../api/runs.ts';
-
-/** A path below the home. */
-const Below = Type.String({ pattern: '^[^/](?!.*(^|/)[.][.]?(/|$)).*$' });
-
-/** Where the package managers of the usual languages read from. */
-const packageHosts = [
-  'registry.npmjs.org',
-  'registry.yarnpkg.com',
-  'pypi.org',
-  'files.pythonhosted.org',
-  'index.crates.io',
-  'static.crates.io',
-  'proxy.golang.org',
-  'sum.golang.org',
-  'rubygems.org',
-  'index.rubygems.org',
-  'repo.maven.apache.org',
-  'repo1.maven.org',
-  'plugins.gradle.org',
-  'services.gradle.org',
-  'repo.packagist.org',
-  'api.nuget.org',
-];
+import { LoginSettings, Network, packageHosts } from '../api/network.ts';
 
 /** Every setting of config.toml, with its default: the published JSON Schema is this object. */
 export const ConfigSchema = Type.Object(
@@ -318,21 +295,7 @@ export const ConfigSchema = Type.Object(
           ),
           files: Type.Optional(Type.Record(Type.String(), Type.String())),
           auth_method: Type.Optional(Type.String()),
-          login: Type.Optional(
-            Type.Object(
-              {
-                write: Type.Optional(Type.Array(Below)),
-                copy: Type.Optional(Type.Array(Below)),
-                guard: Type.Optional(Type.Array(Below)),
-                hosts: Type.Optional(Type.Array(Type.String({ minLength: 1 }))),
-              },
-              {
-                additionalProperties: false,
-                description:
-                  'What it needs in the sandbox to work with your own login: folders below your home that it writes, files it gets a copy of, what of these folders it may only read, and hosts.',
-              },
-            ),
-          ),
+          login: Type.Optional(LoginSettings),
           reports_cost: Type.Optional(Type.Boolean()),
           dialect: Type.Optional(
             Type.Enum(['anthropic', 'responses', 'chat', 'gemini', 'any'], {

@@ -349,8 +349,7 @@ class Conversation implements Half {
           `The agent does not offer the model ${spec.model} as an option; its start environment decides.`,
         );
     }
-    const { modes: own, enclosed_modes } = spec.harness;
-    const mode = { ...own, ...(spec.sandbox ? enclosed_modes : {}) }[spec.permission_mode];
+    const mode = { ...spec.harness.modes, ...(spec.sandbox && spec.harness.enclosed_modes) }[spec.permission_mode];
     const modes = options.find((option) => option.category === 'mode');
     if (mode !== undefined && modes?.values.includes(mode)) {
       if (modes.current !== mode) await set(modes.id, mode);

@@ -1,9 +1,9 @@
 import type { GrantPattern } from '../api/grants.ts';
 import type { InputAnswer, InputDraft } from '../api/inputs.ts';
+import type { Network } from '../api/network.ts';
 import type {
   FileChange,
   Isolation,
-  Network,
   OnInput,
   PermissionMode,
   RunErrorCode,

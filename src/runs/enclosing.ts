@@ -1,5 +1,6 @@
 import { Fault } from '../api/error.ts';
-import type { Network, Run } from '../api/runs.ts';
+import type { Network } from '../api/network.ts';
+import type { Run } from '../api/runs.ts';
 import type { Config } from '../base/config.ts';
 import type { Registry } from '../harness/registry.ts';
 import type { HarnessLaunch } from '../harness/row.ts';

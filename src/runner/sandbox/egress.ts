@@ -3,7 +3,7 @@ import { chmodSync, rmSync } from 'node:fs';
 import { createServer, type IncomingMessage, request, type Server, type ServerResponse } from 'node:http';
 import { connect, isIP, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import type { Network } from '../../api/runs.ts';
+import type { Network } from '../../api/network.ts';
 import { allowanceOf, isReachable } from './hosts.ts';
 
 /** What an egress needs, and whom it tells. */

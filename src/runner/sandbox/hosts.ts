@@ -1,5 +1,5 @@
 import { BlockList, isIP } from 'node:net';
-import type { Network } from '../../api/runs.ts';
+import type { Network } from '../../api/network.ts';
 
 const ranges: Record<'loopback' | 'never' | 'local', readonly string[]> = {
   loopback: ['127.0.0.0/8', '::1/128'],

@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, test } from 'vitest';
-import type { Network } from '../../../src/api/runs.ts';
+import type { Network } from '../../../src/api/network.ts';
 import { Egress } from '../../../src/runner/sandbox/egress.ts';
 import { allowanceOf, isReachable, kindOf, widened } from '../../../src/runner/sandbox/hosts.ts';
 import { ownProgram } from '../../../src/base/root.ts';
