@@ -6,6 +6,7 @@ import { accessCommands } from './grammar/access.ts';
 import { agentCommands } from './grammar/agents.ts';
 import { daemonCommands } from './grammar/daemon.ts';
 import { humanCommands } from './grammar/human.ts';
+import { moneyCommands } from './grammar/money.ts';
 import { placeCommands } from './grammar/places.ts';
 import { upkeepCommands } from './grammar/upkeep.ts';
 import { workCommands } from './grammar/work.ts';
@@ -78,6 +79,7 @@ function tree(does: Does, process: Process): Command {
   humanCommands(program, does);
   placeCommands(program, does);
   agentCommands(program, does);
+  moneyCommands(program, does);
   accessCommands(program, does);
   daemonCommands(program, does);
   upkeepCommands(program, does);

@@ -21,6 +21,7 @@ import { runRoutes } from './routes/runs.ts';
 import { serverRoutes } from './routes/server.ts';
 import { storageRoutes } from './routes/storage.ts';
 import { sessionRoutes } from './routes/sessions.ts';
+import { usageRoutes } from './routes/usage.ts';
 import { webhookRoutes } from './routes/webhooks.ts';
 import { workspaceRoutes } from './routes/workspaces.ts';
 
@@ -121,6 +122,7 @@ export async function createServer(app: App, loggerInstance?: FastifyBaseLogger)
     ...operationRoutes(app),
     ...webhookRoutes(app),
     ...accessRoutes(app),
+    ...usageRoutes(app),
     ...serverRoutes(app),
   });
   return server;

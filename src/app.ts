@@ -14,6 +14,7 @@ import { createPrivateUrls } from './base/private-url.ts';
 import { packageRoot } from './base/root.ts';
 import { openSecrets } from './base/secrets.ts';
 import { type Checkpoints, createCheckpoints } from './checkpoints/checkpoints.ts';
+import { createCredits } from './credits/credits.ts';
 import { createEvents } from './events/events.ts';
 import { createFiles } from './files/files.ts';
 import { listModels } from './providers/models.ts';
@@ -72,7 +73,15 @@ export function createApp({ home, config, clock, log, env, runner, bubblewrap, r
     folder: join(home.data, 'harnesses'),
     isCallable: (dialect) => providers.list().some((provider) => provider.ready && speaks(provider.kind, dialect)),
   });
-  const usage = createUsage({ db });
+  const usage = createUsage({ db, clock });
+  const credits = createCredits({
+    db,
+    clock,
+    isPrepaid: access.isPrepaid,
+    usualHold: BigInt(config.credits.usual_limit_micro_usd),
+    low: BigInt(config.credits.low_micro_usd),
+    announce: events.announce,
+  });
 
   const agents = createAgents({ db, clock, harnesses: registry.ids });
   const sessions = createSessions({ db, clock });
@@ -170,6 +179,7 @@ export function createApp({ home, config, clock, log, env, runner, bubblewrap, r
     registry,
     providers,
     usage,
+    credits,
     agents,
     grants,
     projects,
@@ -227,6 +237,8 @@ export function createApp({ home, config, clock, log, env, runner, bubblewrap, r
     artifacts,
     sessions,
     inputs,
+    usage,
+    credits,
     runs,
     conversations,
     storage,

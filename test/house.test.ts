@@ -100,6 +100,7 @@ const floors: Record<string, number> = {
   webhooks: 3,
   runner: 3,
   usage: 3,
+  credits: 3,
   runs: 4,
   app: 5,
 };
@@ -214,7 +215,8 @@ describe('SQL', () => {
     artifacts: ['artifacts'],
     sessions: ['sessions'],
     inputs: ['inputs'],
-    usage: ['model_calls'],
+    usage: ['model_calls', 'run_figures'],
+    credits: ['credit_accounts', 'credit_entries'],
     grants: ['grants'],
     runs: ['runs'],
     webhooks: ['webhooks', 'webhook_secrets', 'webhook_events', 'webhook_deliveries'],

@@ -24,8 +24,12 @@ export async function harnesses(context: Context, { limit }: { limit: number }):
       },
       { title: 'VERSION', value: ({ version }) => version ?? '–' },
       {
-        title: 'HOW TO INSTALL',
-        value: ({ status, install_hint }) => (status === 'available' ? '' : (install_hint ?? '')),
+        title: 'WHAT IS MISSING',
+        value: ({ id, status, install_hint }) => {
+          if (status === 'available') return '';
+          if (status !== 'needs_login') return install_hint ?? '';
+          return id === 'builtin' ? 'a key of a provider, such as ANTHROPIC_API_KEY' : 'a login with its own program';
+        },
         flex: true,
       },
       { title: 'PATH', value: ({ path }) => path ?? '–', wide: true },

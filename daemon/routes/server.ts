@@ -10,6 +10,7 @@ const numbered = <T>(items: T[], after: number | null, limit: number) =>
 
 export const serverRoutes = ({
   access,
+  credits,
   registry,
   models,
   sandbox,
@@ -19,7 +20,11 @@ export const serverRoutes = ({
     const state = found.available
       ? { available: true, level: found.isolation.level, reason: null, remedy: null }
       : { available: false, level: 'none' as const, reason: found.reason, remedy: found.remedy };
-    return { ...access.describe(principal), server: { version, api_version: apiVersion, sandbox: state } };
+    return {
+      ...access.describe(principal),
+      credits: credits.get(principal.organization_id),
+      server: { version, api_version: apiVersion, sandbox: state },
+    };
   },
 
   async listHarnesses(_input, { paging }) {

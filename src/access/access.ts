@@ -99,6 +99,7 @@ export function createAccess({ db, clock, token, config }: Needs) {
     /** The key that page cursors are sealed with. */
     cursorSecret: Buffer.from(store.setting('cursor_secret')!, 'base64url'),
     apiKeys,
+    assertOwner,
 
     /**
      * Who sent this `Authorization` header; later for a token whose issuer's keys must be had first. Throws `unauthenticated`,
@@ -123,8 +124,8 @@ export function createAccess({ db, clock, token, config }: Needs) {
       return { type: 'user', ...owner, credential: 'session', organization_id, scopes: allScopes, expires_at };
     },
 
-    /** What `GET /v1/me` says of a principal, but for the server's part. */
-    describe(principal: Principal): Omit<Me, 'server'> {
+    /** What `GET /v1/me` says of a principal, but for credits and the server. */
+    describe(principal: Principal): Omit<Me, 'server' | 'credits'> {
       const { type, id, name, credential, organization_id } = principal;
       const { credit_policy, name: called } = store.organization(organization_id)!;
       return {
@@ -132,7 +133,6 @@ export function createAccess({ db, clock, token, config }: Needs) {
         organization: { id: organization_id, name: called, credit_policy },
         memberships: type === 'api_key' ? [{ organization_id, name: called, role: 'member' }] : store.memberships(id),
         scopes: [...principal.scopes],
-        credits: null,
       };
     },
 

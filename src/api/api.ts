@@ -1,5 +1,6 @@
 import type { Endpoint, Input, Reply } from './endpoint.ts';
 import { projectRows } from './rows/projects.ts';
+import { usageRows } from './rows/usage.ts';
 import { workspaceRows } from './rows/workspaces.ts';
 import { fileRows } from './rows/files.ts';
 import { accessRows } from './rows/access.ts';
@@ -25,6 +26,7 @@ export const api = {
   ...grantRows,
   ...accessRows,
   ...artifactRows,
+  ...usageRows,
   ...webhookRows,
   ...serverRows,
   ...storageRows,

@@ -1,5 +1,6 @@
 import { Type, type Static } from 'typebox';
 import { Money, named, nullable, Uuid } from './common.ts';
+import { Credits } from './credits.ts';
 import { scopes } from './endpoint.ts';
 
 /** The version of the interface description (specification, section 9). */
@@ -23,7 +24,7 @@ export const Me = named('Me', {
     Type.Object({ organization_id: Uuid, name: Type.String(), role: Type.String() }, { additionalProperties: false }),
   ),
   scopes: Type.Array(Type.Enum([...scopes])),
-  credits: nullable(Type.Record(Type.String(), Type.Unknown())),
+  credits: Credits,
   server: Type.Object(
     {
       version: Type.String(),

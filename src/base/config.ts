@@ -57,6 +57,23 @@ export const ConfigSchema = Type.Object(
       },
       { additionalProperties: false, default: {} },
     ),
+    credits: Type.Object(
+      {
+        usual_limit_micro_usd: Type.Integer({
+          minimum: 1,
+          maximum: 1_000_000_000_000,
+          default: 1_000_000,
+          description: 'The cost limit of a managed run that names none, where runs are paid ahead.',
+        }),
+        low_micro_usd: Type.Integer({
+          minimum: 0,
+          maximum: 1_000_000_000_000,
+          default: 1_000_000,
+          description: 'With less than this available, webhooks are told `credits.low`.',
+        }),
+      },
+      { additionalProperties: false, default: {} },
+    ),
     oauth: Type.Object(
       {
         issuers: Type.Array(

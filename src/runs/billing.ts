@@ -1,6 +1,7 @@
 import { Fault } from '../api/error.ts';
 import type { Run, RunLimits } from '../api/runs.ts';
 import type { Clock } from '../base/clock.ts';
+import type { CreditsRoom } from '../credits/credits.ts';
 import type { Registry } from '../harness/registry.ts';
 import type { Providers } from '../providers/providers.ts';
 import type { GatewaySpec } from '../runner/protocol.ts';
@@ -10,6 +11,7 @@ interface Needs {
   clock: Clock;
   registry: Pick<Registry, 'kind' | 'managedDialect' | 'knowsCost'>;
   providers: Pick<Providers, 'route' | 'keyNames'>;
+  credits: Pick<CreditsRoom, 'limitOf'>;
 }
 
 type Mode = Run['billing_mode'];
@@ -21,6 +23,8 @@ export interface Billing {
    * of a harness whose provider has no key here.
    */
   modeOf(harness: string, model: string | null, wanted: Mode | undefined): Mode;
+  /** The limits of a new run: where it is paid ahead, an agent that names no cost limit has the usual one. */
+  limitsOf(organization: string, harness: string, mode: Mode, limits: RunLimits | undefined): RunLimits;
   /** Throws `invalid_request` when a cost limit could not be kept. */
   assertKept(limits: RunLimits | undefined, harness: string, model: string | null, mode: Mode): void;
   /** Whether the run's calls go through a gateway. */
@@ -36,7 +40,7 @@ const refuse = (path: string, message: string): Fault =>
  * The rules of contract section 7, "billing_mode": a managed run's calls go through its gateway, with a key of ours. A harness
  * that cannot be told where to call is metered by what it reports, and `external` is the harness's own account.
  */
-export function createBilling({ clock, registry, providers }: Needs): Billing {
+export function createBilling({ clock, registry, providers, credits }: Needs): Billing {
   const routeOf = (harness: string, model: string | null) => {
     const dialect = registry.managedDialect(harness);
     return dialect === null ? null : providers.route(dialect, model);
@@ -52,6 +56,13 @@ export function createBilling({ clock, registry, providers }: Needs): Billing {
         'billing_mode',
         `There is no key of a provider for the harness "${harness}"${model === null ? '' : ` and the model "${model}"`}. Set ${names} where the daemon is started, or send billing_mode "external" to use the harness's own login.`,
       );
+    },
+
+    limitsOf(organization, harness, mode, limits = {}) {
+      const named = limits.max_cost_micro_usd !== undefined;
+      if (named || mode === 'external' || registry.kind(harness) === 'shell') return limits;
+      const max_cost_micro_usd = credits.limitOf(organization);
+      return max_cost_micro_usd === null ? limits : { ...limits, max_cost_micro_usd };
     },
 
     assertKept(limits, harness, model, mode) {

@@ -17,6 +17,7 @@ import type { Executor } from '../runner/local.ts';
 import { clearAway } from '../runner/sandbox/enclosure.ts';
 import type { Sandbox } from '../runner/sandbox/sandbox.ts';
 import type { Providers } from '../providers/providers.ts';
+import type { CreditsRoom } from '../credits/credits.ts';
 import type { UsageLedger } from '../usage/usage.ts';
 import type { Sessions } from '../sessions/sessions.ts';
 import type { Workspaces } from '../workspaces/workspaces.ts';
@@ -50,6 +51,7 @@ interface Needs {
   inputs: Inputs;
   providers: Providers;
   usage: UsageLedger;
+  credits: CreditsRoom;
   checkpoints: Checkpoints;
   artifacts: Artifacts;
   /** A folder as a root to stay in. */

@@ -28,6 +28,7 @@ import type { Checkpoints } from '../checkpoints/checkpoints.ts';
 import type { Projects } from '../projects/projects.ts';
 import type { Sessions } from '../sessions/sessions.ts';
 import type { Workspaces } from '../workspaces/workspaces.ts';
+import type { CreditsRoom } from '../credits/credits.ts';
 import type { UsageLedger } from '../usage/usage.ts';
 import { noChanges } from './changes.ts';
 import type { Billing } from './billing.ts';
@@ -58,6 +59,7 @@ interface Needs {
   enclosing: Pick<Enclosing, 'admit'>;
   billing: Billing;
   usage: UsageLedger;
+  credits: CreditsRoom;
   /** After a commit: a run may be started, one that works must be told something, or somebody waited for an end. */
   changed(): void;
   tell(run: string, request: string, answer: InputAnswer): void;
@@ -92,6 +94,7 @@ export function createRuns(needs: Needs) {
     enclosing,
     billing,
     usage: ledger,
+    credits,
     changed,
     tell,
   } = needs;
@@ -155,6 +158,8 @@ export function createRuns(needs: Needs) {
     crashPoint(`run.${status}`, 'before_commit');
     if (row.started_at !== null && registry.kind(row.harness) === 'acp' && !billing.isMetered(row))
       ledger.report(tx, row, { usage, at: now(), model: entry.fields.model ?? row.model, failed: status === 'failed' });
+    ledger.finish(tx, row.id, usage, entry.fields.model ?? row.model);
+    credits.settle(tx, row.organization_id, row.id, usage.cost_micro_usd);
     say(entry, `run.${status}`, source, { stop_reason, error, usage });
     Object.assign(entry.fields, { stop_reason, error, finished_at: now(), runner: null });
     close(tx, entry);
@@ -217,12 +222,13 @@ export function createRuns(needs: Needs) {
       const existing = wanted === undefined ? undefined : workspaces.getUsable(organization, wanted);
       const project = projects.getActive(organization, existing?.project_id ?? body.project_id!);
       const resolved = resolve(organization, body, session);
-      const { harness, model, agent_id, agent_revision, limits } = resolved;
+      const { harness, model, agent_id, agent_revision } = resolved;
       assertSchema(body.output_schema);
       const sandbox = body.sandbox ?? 'auto';
       const network = enclosing.admit(sandbox, body.network, harness);
       assertGlobs(body.artifacts ?? []);
       const billing_mode = billing.modeOf(harness, resolved.model, body.billing_mode);
+      const limits = billing.limitsOf(organization, harness, billing_mode, resolved.limits);
       billing.assertKept(limits, harness, resolved.model, billing_mode);
       if (session?.status === 'archived')
         throw new Fault('invalid_state', 'This session is archived.', { details: { state: 'archived' } });
@@ -254,6 +260,7 @@ export function createRuns(needs: Needs) {
         workspace_id: workspace.id,
         session_id,
         ...resolved,
+        limits,
         prompt: body.prompt,
         billing_mode,
         input_timeout_seconds: body.input_timeout_seconds ?? 86_400,
@@ -285,6 +292,8 @@ export function createRuns(needs: Needs) {
         created_at: at,
         updated_at: at,
       };
+      if (billing_mode === 'managed') credits.hold(tx, organization, id, limits.max_cost_micro_usd ?? null);
+      ledger.begin(tx, row);
       const entry = open({ ...row, key: store.add(row) });
       const { writer } = workspace;
       say(entry, 'run.queued', 'user', { blocked_by: writer && { kind: writer.kind, id: writer.id } });

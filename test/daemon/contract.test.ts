@@ -167,6 +167,13 @@ describe('every reply is what its row says', () => {
     scene = first;
   });
 
+  test('usage and credits', async () => {
+    await call('getUsage', { query: '?bucket=day&group_by=harness,model&time_zone=Europe/Berlin' });
+    expect((await call('getCredits')).body.policy).toBe('unlimited');
+    await call('grantCredits', { body: { amount_micro_usd: '1000000', note: null } });
+    await call('listCreditEntries');
+  });
+
   test('files', async () => {
     const key = (name: string) => ({ 'idempotency-key': name, 'content-type': 'application/octet-stream' });
     const query = '?path=a/b.txt';

@@ -46,6 +46,7 @@ const defaults: Config = {
   log: { level: 'info', max_megabytes: 10, keep: 5 },
   limits: { requests_per_minute: 6_000, streams: 256, waiting_requests: 1_024, delay_ms: 2_000 },
   oauth: { issuers: [] },
+  credits: { usual_limit_micro_usd: 1_000_000, low_micro_usd: 1_000_000 },
   sandbox: { network: checkConfig({}).sandbox.network, unavailable: 'refuse' },
   providers: {},
   harnesses: {},
