@@ -3,7 +3,7 @@ import { exit, Stop } from './exit.ts';
 import { cleanLine } from './text.ts';
 
 /** What people may name on the command line. */
-export type Noun = 'run' | 'session' | 'project' | 'workspace' | 'input' | 'checkpoint' | 'key';
+export type Noun = 'run' | 'session' | 'project' | 'workspace' | 'input' | 'checkpoint' | 'key' | 'agent' | 'grant';
 
 /** Where to look: checkpoints are listed by workspace. */
 interface Within {
@@ -26,6 +26,8 @@ const lists: Record<Noun, string> = {
   input: 'agentctl inbox',
   checkpoint: 'agentctl checkpoints ls',
   key: 'agentctl keys ls',
+  agent: 'agentctl agents ls',
+  grant: 'agentctl grants ls',
 };
 
 /** The full id of what `text` names: an id, a unique prefix of 4 characters or more, a name, or `@last` (the newest). */
@@ -71,6 +73,13 @@ async function* candidates(client: Client, noun: Noun, start: string, within: Wi
         yield { id, name: prompt.slice(0, 80) };
       return;
     }
+    case 'agent':
+      for await (const { id, name } of client.each('listAgents', { query: { ...query, archived: false } }))
+        yield { id, name };
+      return;
+    case 'grant':
+      for await (const { id, pattern } of client.each('listGrants', { query })) yield { id, name: pattern };
+      return;
     case 'session':
       for await (const { id, title } of client.each('listSessions', { query })) yield { id, name: title };
       return;

@@ -14,6 +14,7 @@ export interface RunOptions {
   project?: string;
   workspace?: string;
   session?: string;
+  agent?: string;
   continue?: boolean;
   model?: string;
   harness?: string;
@@ -42,6 +43,7 @@ export async function runCommand(context: Context, options: RunOptions, given?: 
   const body: Body = {
     ...where,
     prompt,
+    ...(options.agent ? { agent_id: await idOf(client, 'agent', options.agent) } : {}),
     ...(options.harness ? { harness: options.harness } : {}),
     ...(options.model ? { model: options.model } : {}),
     ...(options.maxCost || options.timeout
@@ -72,12 +74,14 @@ function networkOf({ network, allowHost }: RunOptions): Pick<Body, 'network'> {
   return network === undefined ? {} : { network };
 }
 
-/** `agentctl retry`: the same run once more. */
+/** `agentctl retry`: the same run once more; one that was a follow-up is the next message of its conversation. */
 export async function retry(context: Context, options: { detach?: boolean }, text: string): Promise<number> {
   const client = await context.client();
   const run = await client.call('getRun', { path: { run_id: await idOf(client, 'run', text) } });
+  const { session_id, workspace_id, agent_id, agent_revision } = run;
+  const { run_count, status } = await client.call('getSession', { path: { session_id } });
+  const place = run_count > 1 && status !== 'archived' ? { session_id } : { workspace_id };
   const {
-    workspace_id,
     harness,
     model,
     prompt,
@@ -88,12 +92,14 @@ export async function retry(context: Context, options: { detach?: boolean }, tex
     input_timeout_seconds,
     sandbox,
     network,
+    checkpoint,
     artifacts,
     output_schema,
     metadata,
   } = run;
   const body: Body = {
-    workspace_id,
+    ...place,
+    ...(agent_id && agent_revision ? { agent_id, agent_revision } : {}),
     harness,
     ...(model ? { model } : {}),
     prompt,
@@ -104,6 +110,7 @@ export async function retry(context: Context, options: { detach?: boolean }, tex
     input_timeout_seconds,
     sandbox,
     ...(sandbox === 'none' ? {} : { network }),
+    checkpoint,
     artifacts,
     ...(output_schema ? { output_schema } : {}),
     metadata,
@@ -120,15 +127,26 @@ function schemaIn(file: string): Record<string, unknown> {
 }
 
 async function startAndFollow(context: Context, client: Client, body: Body, options: RunOptions): Promise<number> {
-  const { out } = context;
   const accepted = await start(context, client, body, options.idempotencyKey);
+  return followAccepted(context, client, accepted, options, body.harness);
+}
+
+/** Follows a run that was just accepted, or with `detach` prints its id; the exit code tells how it ended. */
+export async function followAccepted(
+  context: Context,
+  client: Client,
+  accepted: ReplyOf<'createRun'>,
+  options: Pick<RunOptions, 'detach' | 'output'>,
+  known?: string,
+): Promise<number> {
+  const { out } = context;
   const { run_id } = accepted;
   if (options.detach) {
     if (out.isJson) out.json(accepted);
     else out.print(run_id);
     return exit.good;
   }
-  const harness = body.harness ?? (await client.call('getRun', { path: { run_id } })).harness;
+  const harness = known ?? (await client.call('getRun', { path: { run_id } })).harness;
   const { watchRun } = await import('../watch.ts');
   const { ending, cancelledByUs } = await watchRun(
     { context, client, runId: run_id, harness, interrupt: 'cancel' },

@@ -116,17 +116,21 @@ export async function openApp({
   };
 }
 
-/** Polls until `look` answers something; throws with `what` after `within` milliseconds. */
+/**
+ * Polls until `look` answers something; throws with `what` after `within` milliseconds. The longer it takes, the seldomer it looks,
+ * so that looking costs what it waits for nothing.
+ */
 export async function until<T>(
   what: string,
   look: () => T | undefined | false | Promise<T | undefined | false>,
   within = 20_000,
 ): Promise<T> {
-  const end = performance.now() + within;
+  const begin = performance.now();
   for (;;) {
     const found = await look();
     if (found !== undefined && found !== false) return found;
-    if (performance.now() > end) throw new Error(`Waited ${within} ms in vain for ${what}.`);
-    await new Promise((resolve) => setTimeout(resolve, 5));
+    const waited = performance.now() - begin;
+    if (waited > within) throw new Error(`Waited ${within} ms in vain for ${what}.`);
+    await new Promise((resolve) => setTimeout(resolve, Math.min(5 + waited / 10, 100)));
   }
 }

@@ -19,11 +19,12 @@ export type Final = Extract<ControlRecord, { record: 'final' }>;
 
 /** Asks until there is an answer; throws after `ms`. */
 export async function until<T>(ask: () => T | undefined | null | false, what: string, ms = 20_000): Promise<T> {
-  for (const end = Date.now() + ms; ;) {
+  for (const begin = Date.now(); ;) {
     const answer = ask();
     if (answer !== undefined && answer !== null && answer !== false) return answer;
-    if (Date.now() > end) throw new Error(`There was no ${what} within ${ms} ms.`);
-    await new Promise((resolve) => setTimeout(resolve, 10));
+    const waited = Date.now() - begin;
+    if (waited > ms) throw new Error(`There was no ${what} within ${ms} ms.`);
+    await new Promise((resolve) => setTimeout(resolve, Math.min(10 + waited / 10, 100)));
   }
 }
 
