@@ -20,6 +20,7 @@ export default {
     inside: 'src/runner/sandbox/inside.ts',
     scripted: 'src/agent/scripted/main.ts',
     client: 'src/api/client.ts',
+    webhooks: 'src/api/signature.ts',
     'trees-worker': 'src/trees/worker.ts',
     'workspaces-watch': 'src/workspaces/watch.ts',
   },

@@ -138,6 +138,7 @@ export function createApp({ home, config, clock, log, env, runner, bubblewrap, r
     log,
     config: config.checkpoints,
     operations,
+    events,
     places,
     folder: home.data,
     isRunOpen: (run) => engine?.runs.isOpen(run) ?? true,

@@ -32,6 +32,7 @@ export interface RunOptions {
   outputSchema?: string;
   output?: string;
   idempotencyKey?: string;
+  webhook?: string[];
   label?: Record<string, string>;
 }
 
@@ -62,6 +63,9 @@ export async function runCommand(context: Context, options: RunOptions, given?: 
     ...networkOf(options),
     ...(options.artifact ? { artifacts: options.artifact } : {}),
     ...(options.outputSchema ? { output_schema: schemaIn(options.outputSchema) } : {}),
+    ...(options.webhook
+      ? { webhook_endpoint_ids: await Promise.all(options.webhook.map((text) => idOf(client, 'webhook', text))) }
+      : {}),
     ...(options.label ? { metadata: options.label } : {}),
   };
   return startAndFollow(context, client, body, options);
@@ -95,6 +99,7 @@ export async function retry(context: Context, options: { detach?: boolean }, tex
     checkpoint,
     artifacts,
     output_schema,
+    webhook_endpoint_ids,
     metadata,
   } = run;
   const body: Body = {
@@ -113,6 +118,7 @@ export async function retry(context: Context, options: { detach?: boolean }, tex
     checkpoint,
     artifacts,
     ...(output_schema ? { output_schema } : {}),
+    ...(webhook_endpoint_ids ? { webhook_endpoint_ids } : {}),
     metadata,
   };
   return startAndFollow(context, client, body, options);

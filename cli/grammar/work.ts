@@ -32,6 +32,7 @@ export function workCommands(program: Command, does: Does): void {
     .option('--output-schema <file>', 'a JSON Schema that the answer must fit; the result is then that JSON')
     .option('-o, --output <file>', 'write the result to a file')
     .option('--idempotency-key <key>', 'the same key starts the same run once')
+    .option('--webhook <endpoint>', 'tell only this endpoint of it; may be repeated', several)
     .option('--label <name=value>', 'metadata, may be repeated', pairs)
     .action(does(() => import('../commands/run.ts'), 'runCommand', { output: undefined }));
   program

@@ -11,6 +11,7 @@ import { type Clock, systemClock } from '../../src/base/clock.ts';
 import { checkConfig } from '../../src/base/config.ts';
 import { silent } from '../../src/base/log.ts';
 import { packageRoot } from '../../src/base/root.ts';
+import type { Resolve } from '../../src/webhooks/destinations.ts';
 
 export interface TestApp {
   app: App;
@@ -42,12 +43,14 @@ export async function openApp({
   clock = systemClock,
   folder = mkdtempSync(join(tmpdir(), 'agentctl-test-')),
   bubblewrap = () => null,
+  resolve,
   env: more = {},
 }: {
   config?: object;
   clock?: Clock;
   folder?: string;
   bubblewrap?: () => string | null;
+  resolve?: Resolve;
   env?: Record<string, string>;
 } = {}): Promise<TestApp> {
   const { PATH, HOME } = process.env;
@@ -60,6 +63,7 @@ export async function openApp({
     config: checkConfig({ runs: { warm_runners: 0, grace_seconds: 1 }, ...config }),
     log: silent,
     bubblewrap,
+    ...(resolve ? { resolve } : {}),
     runner: [process.execPath, '--disable-warning=ExperimentalWarning', join(packageRoot, 'src/runner/main.ts')],
   });
   const server = await createServer(app);
