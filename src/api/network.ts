@@ -34,7 +34,7 @@ export const LoginSettings = Type.Object(
 );
 
 /** Where the package managers of the usual languages read from. */
-export const packageHosts = [
+const packageHosts = [
   'registry.npmjs.org',
   'registry.yarnpkg.com',
   'pypi.org',
@@ -52,3 +52,21 @@ export const packageHosts = [
   'repo.packagist.org',
   'api.nuget.org',
 ];
+
+/** The settings `sandbox` of config.toml. */
+export const SandboxSettings = Type.Object(
+  {
+    network: {
+      ...Network,
+      default: { allowed_hosts: packageHosts },
+      description:
+        'What a sandboxed run that does not say reaches: "allow" for every public host, "deny" for none, or { allowed_hosts = [..] }; by default where packages come from.',
+    },
+    program: Type.Optional(Type.String({ description: 'Where bubblewrap is, if not at /usr/bin/bwrap or on PATH.' })),
+    unavailable: Type.Enum(['refuse', 'allow'], {
+      default: 'refuse',
+      description: 'Whether agents may run without a sandbox where this machine has none.',
+    }),
+  },
+  { additionalProperties: false, default: {} },
+);

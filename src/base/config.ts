@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { Ajv } from 'ajv';
 import { parse } from 'smol-toml';
 import { Type, type Static } from 'typebox';
-import { LoginSettings, Network, packageHosts } from '../api/network.ts';
+import { LoginSettings, SandboxSettings } from '../api/network.ts';
 
 /** Every setting of config.toml, with its default: the published JSON Schema is this object. */
 export const ConfigSchema = Type.Object(
@@ -241,24 +241,7 @@ export const ConfigSchema = Type.Object(
       },
       { additionalProperties: false, default: {} },
     ),
-    sandbox: Type.Object(
-      {
-        network: {
-          ...Network,
-          default: { allowed_hosts: packageHosts },
-          description:
-            'What a sandboxed run that does not say reaches: "allow" for every public host, "deny" for none, or { allowed_hosts = [..] }; by default where packages come from.',
-        },
-        program: Type.Optional(
-          Type.String({ description: 'Where bubblewrap is, if not at /usr/bin/bwrap or on PATH.' }),
-        ),
-        unavailable: Type.Enum(['refuse', 'allow'], {
-          default: 'refuse',
-          description: 'Whether agents may run without a sandbox where this machine has none.',
-        }),
-      },
-      { additionalProperties: false, default: {} },
-    ),
+    sandbox: SandboxSettings,
     providers: Type.Record(
       Type.String({ pattern: '^[a-z0-9][a-z0-9_-]{0,63}$' }),
       Type.Object(
