@@ -5,6 +5,8 @@ import type { Context } from '../context.ts';
 import { exit, exitOfRun, Stop } from '../exit.ts';
 import type { Ending } from '../follow.ts';
 import { idOf } from '../ids.ts';
+import { cleanLine } from '../text.ts';
+import { shortId } from '../words.ts';
 import { type Place, placeHere, worktreeHere } from '../place.ts';
 
 type Body = InputOf<'createRun'>['body'];
@@ -248,7 +250,11 @@ async function placeOf(context: Context, client: Client, options: RunOptions): P
   const { out } = context;
   const ways = [options.session && '-s', options.continue && '-c', options.worktree && '--worktree'].filter(Boolean);
   if (ways.length > 1) throw new Stop(exit.usage, `${ways.join(' and ')} do not go together.`);
-  if (options.session) return { session_id: await idOf(client, 'session', options.session) };
+  if (options.session) {
+    const session_id = await idOf(client, 'session', options.session);
+    out.note(out.paint('dim', await conversation(client, session_id)));
+    return { session_id };
+  }
   const project = options.project ? await idOf(client, 'project', options.project) : undefined;
   if (options.worktree) {
     const place = await worktreeHere(client, process.cwd(), project);
@@ -267,8 +273,17 @@ async function placeOf(context: Context, client: Client, options: RunOptions): P
   const { data } = await client.call('listSessions', { query: { workspace_id: workspace, limit: 1 } });
   const [latest] = data;
   if (!latest) throw new Stop(exit.notFound, 'There is no session here to continue.', 'leave out -c to begin one');
-  out.note(out.paint('dim', `Continuing ${latest.title ? `“${latest.title}”` : `session ${latest.id}`}`));
+  out.note(out.paint('dim', await conversation(client, latest.id)));
   return { session_id: latest.id };
+}
+
+/** Which conversation it is, and with which agent. */
+export async function conversation(client: Client, session_id: string): Promise<string> {
+  const { title, agent_id, agent_revision } = await client.call('getSession', { path: { session_id } });
+  const revision = agent_revision ?? 1;
+  const agent = agent_id && (await client.call('getAgent', { path: { agent_id }, query: { revision } }));
+  const who = agent ? ` with ${cleanLine(agent.name)}, revision ${revision}` : '';
+  return `Conversation ${title ? `“${cleanLine(title)}”` : shortId(session_id)}${who}`;
 }
 
 async function say({ out }: Context, client: Client, { workspaceId }: Place): Promise<void> {
