@@ -17,6 +17,7 @@ export default {
     daemon: 'daemon/main.ts',
     runner: 'src/runner/main.ts',
     agent: 'src/agent/main.ts',
+    inside: 'src/runner/sandbox/inside.ts',
     scripted: 'src/agent/scripted/main.ts',
     client: 'src/api/client.ts',
     webhooks: 'src/api/signature.ts',

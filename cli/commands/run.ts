@@ -28,6 +28,8 @@ export interface RunOptions {
   permission?: 'ask' | 'accept-edits' | 'full';
   onInput?: Body['on_input'];
   sandbox?: Body['sandbox'];
+  network?: 'allow' | 'deny';
+  allowHost?: string[];
   artifact?: string[];
   outputSchema?: string;
   output?: string;
@@ -60,6 +62,7 @@ export async function runCommand(context: Context, options: RunOptions, given?: 
       : {}),
     ...(options.onInput ? { on_input: options.onInput } : {}),
     ...(options.sandbox ? { sandbox: options.sandbox } : {}),
+    ...networkOf(options),
     ...(options.artifact ? { artifacts: options.artifact } : {}),
     ...(options.outputSchema ? { output_schema: schemaIn(options.outputSchema) } : {}),
     ...(options.webhook
@@ -68,6 +71,13 @@ export async function runCommand(context: Context, options: RunOptions, given?: 
     ...(options.label ? { metadata: options.label } : {}),
   };
   return startAndFollow(context, client, body, options);
+}
+
+function networkOf({ network, allowHost }: RunOptions): Pick<Body, 'network'> {
+  if (network !== undefined && allowHost !== undefined)
+    throw new Stop(exit.usage, 'Give --network or --allow-host, not both.');
+  if (allowHost !== undefined) return { network: { allowed_hosts: allowHost } };
+  return network === undefined ? {} : { network };
 }
 
 /** `agentctl retry`: the same run once more; one that was a follow-up is the next message of its conversation. */
@@ -87,6 +97,7 @@ export async function retry(context: Context, options: { detach?: boolean }, tex
     on_input,
     input_timeout_seconds,
     sandbox,
+    network,
     checkpoint,
     artifacts,
     output_schema,
@@ -105,6 +116,7 @@ export async function retry(context: Context, options: { detach?: boolean }, tex
     on_input,
     input_timeout_seconds,
     sandbox,
+    ...(sandbox === 'none' ? {} : { network }),
     checkpoint,
     artifacts,
     ...(output_schema ? { output_schema } : {}),
@@ -185,7 +197,7 @@ async function start(context: Context, client: Client, body: Body, key?: string)
       body.harness = await bestHarness(context, client);
       return start(context, client, body, idempotencyKey);
     }
-    const mayAsk = error.code === 'sandbox_unavailable' && context.canAsk && (body.sandbox ?? 'auto') === 'auto';
+    const mayAsk = error.code === 'sandbox_unavailable' && context.canAsk && error.details.sandbox !== 'required';
     if (!mayAsk || !(await consents(context, error))) throw error;
     return start(context, client, { ...body, sandbox: 'none' }, idempotencyKey);
   }
@@ -195,8 +207,9 @@ async function consents({ out, stdin }: Context, fault: Fault): Promise<boolean>
   const { wrapped } = await import('../width.ts');
   const width = Math.min(100, out.streams.stderr.columns ?? 80);
   out.note(out.paint('yellow', wrapped(`! ${fault.message}`, width, '  ')));
+  if (typeof fault.details.remedy === 'string') out.note(wrapped(`  ${fault.details.remedy}`, width, '  '));
   const means =
-    'Without a sandbox the agent works as you: it can read and change every file that you can, also outside this workspace, and use the network.';
+    'Without a sandbox the agent works as you: it and every command it starts can read and change everything your account can, including your SSH keys, browser data and agentctl’s own keys, and use the network.';
   out.note(wrapped(`  ${means}`, width, '  '));
   const { createInterface } = await import('node:readline/promises');
   const reader = createInterface({ input: stdin, output: process.stderr });

@@ -26,6 +26,8 @@ export function workCommands(program: Command, does: Does): void {
     )
     .addOption(new Option('--on-input <what>', 'when the agent asks something').choices(['ask', 'reject', 'fail']))
     .addOption(new Option('--sandbox <mode>', 'whether to run in a sandbox').choices(['auto', 'none', 'required']))
+    .addOption(new Option('--network <policy>', 'what it reaches from the sandbox').choices(['allow', 'deny']))
+    .option('--allow-host <host>', 'let it reach only this host (*.example.com: all below); may be repeated', several)
     .option('--artifact <glob>', 'keep these files when the run has ended; may be repeated', several)
     .option('--output-schema <file>', 'a JSON Schema that the answer must fit; the result is then that JSON')
     .option('-o, --output <file>', 'write the result to a file')

@@ -2,6 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { Ajv } from 'ajv';
 import { parse } from 'smol-toml';
 import { Type, type Static } from 'typebox';
+import { LoginSettings, SandboxSettings } from '../api/network.ts';
 
 /** Every setting of config.toml, with its default: the published JSON Schema is this object. */
 export const ConfigSchema = Type.Object(
@@ -240,15 +241,7 @@ export const ConfigSchema = Type.Object(
       },
       { additionalProperties: false, default: {} },
     ),
-    sandbox: Type.Object(
-      {
-        unavailable: Type.Enum(['refuse', 'allow'], {
-          default: 'refuse',
-          description: 'Whether agents may run without a sandbox where this machine has none.',
-        }),
-      },
-      { additionalProperties: false, default: {} },
-    ),
+    sandbox: SandboxSettings,
     providers: Type.Record(
       Type.String({ pattern: '^[a-z0-9][a-z0-9_-]{0,63}$' }),
       Type.Object(
@@ -302,6 +295,7 @@ export const ConfigSchema = Type.Object(
           ),
           files: Type.Optional(Type.Record(Type.String(), Type.String())),
           auth_method: Type.Optional(Type.String()),
+          login: Type.Optional(LoginSettings),
           reports_cost: Type.Optional(Type.Boolean()),
           dialect: Type.Optional(
             Type.Enum(['anthropic', 'responses', 'chat', 'gemini', 'any'], {

@@ -87,8 +87,8 @@ export class Run implements Stage {
     let outcome: Outcome = { status: 'cancelled' };
     if (!this.#cause) {
       try {
-        if (spec.sandbox) this.#enclosure = Enclosure.open(spec, spec.sandbox);
         if (spec.gateway) this.#billing = await Billing.open(this, spec.gateway);
+        if (spec.sandbox) this.#enclosure = await Enclosure.open(spec, spec.sandbox, (text) => this.#warn(text));
         const half =
           spec.harness.kind === 'shell'
             ? (await import('./shell.ts')).startShell(this)
@@ -151,11 +151,7 @@ export class Run implements Stage {
       const sentence = `These processes could not be ended: ${left.join(', ')}.`;
       journal.event('log', { level: 'error', stream: 'daemon', text: sentence }, 'daemon');
     }
-    const made = this.#enclosure?.close() ?? [];
-    if (made.length > 0) {
-      const sentence = `This run made ${made.join(', ')}: programs that you use here may run what is in there. Look at it first.`;
-      journal.event('log', { level: 'warn', stream: 'daemon', text: sentence }, 'daemon');
-    }
+    await this.#enclosure?.close();
     const changed = await this.#watch?.end();
     if (changed && changed.left > 0) {
       const sentence = `The list of changes ends after ${changed.changes.length} files; ${changed.left} more changed.`;
@@ -178,6 +174,10 @@ export class Run implements Stage {
     await journal.flush();
     await this.#control?.close();
     journal.close();
+  }
+
+  #warn(text: string): void {
+    this.journal.event('log', { level: 'warn', stream: 'daemon', text }, 'daemon');
   }
 
   #obey(command: Command): void {

@@ -66,6 +66,8 @@ export class Place implements AsyncDisposable {
         auth_method: null,
         managed: null,
         modes: {},
+        enclosed_modes: {},
+        login: null,
         reports_cost: true,
         capabilities: { resume: true, input: true, mcp: false, usage: true, cost: true, models: true, sandbox: false },
       },

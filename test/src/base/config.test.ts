@@ -47,7 +47,7 @@ const defaults: Config = {
   limits: { requests_per_minute: 6_000, streams: 256, waiting_requests: 1_024, delay_ms: 2_000 },
   oauth: { issuers: [] },
   credits: { usual_limit_micro_usd: 1_000_000, low_micro_usd: 1_000_000 },
-  sandbox: { unavailable: 'refuse' },
+  sandbox: { network: checkConfig({}).sandbox.network, unavailable: 'refuse' },
   providers: {},
   harnesses: {},
 };
