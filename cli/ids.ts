@@ -3,7 +3,18 @@ import { exit, Stop } from './exit.ts';
 import { cleanLine } from './text.ts';
 
 /** What people may name on the command line. */
-export type Noun = 'run' | 'session' | 'project' | 'workspace' | 'input' | 'checkpoint' | 'key';
+export type Noun =
+  | 'run'
+  | 'session'
+  | 'project'
+  | 'workspace'
+  | 'input'
+  | 'checkpoint'
+  | 'key'
+  | 'agent'
+  | 'grant'
+  | 'webhook'
+  | 'delivery';
 
 /** Where to look: checkpoints are listed by workspace. */
 interface Within {
@@ -26,6 +37,10 @@ const lists: Record<Noun, string> = {
   input: 'agentctl inbox',
   checkpoint: 'agentctl checkpoints ls',
   key: 'agentctl keys ls',
+  webhook: 'agentctl webhooks ls',
+  delivery: 'agentctl deliveries ls',
+  agent: 'agentctl agents ls',
+  grant: 'agentctl grants ls',
 };
 
 /** The full id of what `text` names: an id, a unique prefix of 4 characters or more, a name, or `@last` (the newest). */
@@ -71,6 +86,13 @@ async function* candidates(client: Client, noun: Noun, start: string, within: Wi
         yield { id, name: prompt.slice(0, 80) };
       return;
     }
+    case 'agent':
+      for await (const { id, name } of client.each('listAgents', { query: { ...query, archived: false } }))
+        yield { id, name };
+      return;
+    case 'grant':
+      for await (const { id, pattern } of client.each('listGrants', { query })) yield { id, name: pattern };
+      return;
     case 'session':
       for await (const { id, title } of client.each('listSessions', { query })) yield { id, name: title };
       return;
@@ -98,6 +120,12 @@ async function* candidates(client: Client, noun: Noun, start: string, within: Wi
     }
     case 'key':
       for await (const { id, name } of client.each('listApiKeys', { query })) yield { id, name };
+      return;
+    case 'webhook':
+      for await (const { id, url } of client.each('listWebhookEndpoints', { query })) yield { id, name: url };
+      return;
+    case 'delivery':
+      for await (const { id } of client.each('listWebhookDeliveries', { query })) yield { id, name: null };
       return;
     case 'input':
       for await (const { id, title } of client.each('listInputRequests', { query })) yield { id, name: title };

@@ -3,6 +3,7 @@ import { Fault } from '../src/api/error.ts';
 import type { EventData } from '../src/api/events.ts';
 import type { InputRequest } from '../src/api/inputs.ts';
 import { type Ending, followRun, type Following } from './follow.ts';
+import { alwaysMeans } from './always.ts';
 import { clean, cleanLine, lines } from './text.ts';
 import { duration, leftLine, money, plural, runLook } from './words.ts';
 
@@ -194,12 +195,19 @@ async function ask(request: InputRequest, { client, context, runId }: LineOption
     ];
     const offered = keys.filter(([, id]) => id !== undefined);
     const prompt = offered.length ? offered.map(([key, , word]) => `${key} ${word}`).join(', ') : 'your answer';
+    let shown = false;
     for (;;) {
       const said = (await reader.question(`  ${prompt}: `, { signal })).trim();
       const choice =
         keys.find(([key]) => key === said.toLowerCase())?.[1] ?? request.options.find(({ id }) => id === said)?.id;
       const answer = choice ? { option_id: choice } : request.allow_text && said ? { text: said } : undefined;
       if (!answer) continue;
+      if (choice !== undefined && choice === option('allow_always') && !shown) {
+        shown = true;
+        for (const sentence of alwaysMeans(request)) context.out.note(`  ${sentence}`);
+        context.out.note('  The same again allows it.');
+        continue;
+      }
       await client.insist('submitRunInput', { path: { run_id: runId }, body: { request_id: request.id, ...answer } });
       return;
     }

@@ -1,5 +1,7 @@
 import type { Client, ReplyOf } from '../../src/api/client.ts';
 import { Fault } from '../../src/api/error.ts';
+import { alwaysMeans } from '../always.ts';
+import { confirmed } from '../ask.ts';
 import type { Context } from '../context.ts';
 import { exit, Stop } from '../exit.ts';
 import { idOf } from '../ids.ts';
@@ -52,9 +54,16 @@ export async function answer(context: Context, options: AnswerOptions, text: str
     throw new Stop(exit.usage, 'Say how to answer.', 'one of --allow, --always, --reject, --option ID, --text T');
   }
   const body = { request_id: request.id, ...answerOf(request, options) };
+  if (options.always) await agreed(context, request);
   const run = await client.insist('submitRunInput', { path: { run_id: request.run_id }, body });
   if (out.isJson) out.json(run);
   else out.note(`Answered. agentctl attach ${run.id}`);
+}
+
+/** Says what exactly is allowed for good, and asks whether it shall be where somebody can be asked. */
+async function agreed(context: Context, request: Request): Promise<void> {
+  for (const sentence of alwaysMeans(request)) context.out.note(`  ${sentence}`);
+  if (context.canAsk) await confirmed(context, 'Allow it from now on?');
 }
 
 function answerOf(

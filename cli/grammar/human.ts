@@ -11,9 +11,16 @@ export function humanCommands(program: Command, does: Does): void {
     .description('answer a question')
     .argument('<request>', 'its id, or that of the run that asks')
     .option('--allow', 'allow it this once')
-    .option('--always', 'allow it from now on')
+    .option('--always', 'allow it from now on; what exactly is said first')
     .option('--reject', 'do not allow it')
     .option('--option <id>', 'take this option')
     .option('--text <text>', 'answer with words')
     .action(does(inputs, 'answer'));
+  const grants = () => import('../commands/grants.ts');
+  const group = program.command('grants').description('what you have allowed for good');
+  listing(group.command('ls'))
+    .description('list them, newest first')
+    .option('-p, --project <project>', 'only of this project')
+    .action(does(grants, 'ls'));
+  group.command('rm').description('take some back').argument('<grants...>').action(does(grants, 'remove'));
 }

@@ -80,4 +80,31 @@ export function placeCommands(program: Command, does: Does): void {
     .description('a session and its runs')
     .argument('<session>')
     .action(does(sessions, 'show'));
+  shown(sessionsGroup.command('new'))
+    .description('begin a conversation without a run, in this directory')
+    .argument('[title]')
+    .option('-w, --workspace <workspace>', 'in this workspace')
+    .option('-p, --project <project>', 'in a new workspace of this project')
+    .option('-a, --agent <agent>', 'with this agent')
+    .option('--harness <name>', 'with this harness')
+    .option('-m, --model <model>', 'with this model')
+    .action(does(sessions, 'create'));
+  sessionsGroup
+    .command('rename')
+    .description('give it another title')
+    .argument('<session>')
+    .argument('<title>')
+    .action(does(sessions, 'rename'));
+  sessionsGroup
+    .command('archive')
+    .description('put it away: it takes no more messages')
+    .argument('<session>')
+    .option('--undo', 'take it back')
+    .action(does(sessions, 'archive'));
+  shown(sessionsGroup.command('fork'))
+    .description('go on from there beside it, with the files as they were after its latest run')
+    .argument('<session>')
+    .option('--run <run>', 'after this run instead')
+    .option('--title <title>')
+    .action(does(sessions, 'fork'));
 }

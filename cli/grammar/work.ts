@@ -13,6 +13,7 @@ export function workCommands(program: Command, does: Does): void {
     .option('-w, --workspace <workspace>', 'in this workspace')
     .option('-s, --session <session>', 'as the next message of this session')
     .option('-c, --continue', 'as the next message of the latest session here')
+    .option('-a, --agent <agent>', 'as this agent says (`agentctl agents ls`)')
     .option('-m, --model <model>', 'which model')
     .option('--harness <name>', 'which agent (`agentctl harnesses`); shell runs the prompt as a script')
     .option('--worktree', 'in a git worktree of its own, next to other runs')
@@ -24,11 +25,20 @@ export function workCommands(program: Command, does: Does): void {
       new Option('--permission <mode>', 'what the agent may do unasked').choices(['ask', 'accept-edits', 'full']),
     )
     .addOption(new Option('--on-input <what>', 'when the agent asks something').choices(['ask', 'reject', 'fail']))
+    .addOption(
+      new Option('--billing <mode>', 'call models with a key of ours, or with the harness’s own login').choices([
+        'managed',
+        'external',
+      ]),
+    )
     .addOption(new Option('--sandbox <mode>', 'whether to run in a sandbox').choices(['auto', 'none', 'required']))
+    .addOption(new Option('--network <policy>', 'what it reaches from the sandbox').choices(['allow', 'deny']))
+    .option('--allow-host <host>', 'let it reach only this host (*.example.com: all below); may be repeated', several)
     .option('--artifact <glob>', 'keep these files when the run has ended; may be repeated', several)
     .option('--output-schema <file>', 'a JSON Schema that the answer must fit; the result is then that JSON')
     .option('-o, --output <file>', 'write the result to a file')
     .option('--idempotency-key <key>', 'the same key starts the same run once')
+    .option('--webhook <endpoint>', 'tell only this endpoint of it; may be repeated', several)
     .option('--label <name=value>', 'metadata, may be repeated', pairs)
     .action(does(() => import('../commands/run.ts'), 'runCommand', { output: undefined }));
   program
@@ -63,6 +73,24 @@ export function workCommands(program: Command, does: Does): void {
     .argument('<run>')
     .option('-d, --detach', 'print the new run’s id and come back at once')
     .action(does(() => import('../commands/run.ts'), 'retry'));
+  program
+    .command('send')
+    .description('the next message of a session; it is followed to the end of its run')
+    .argument('<session>')
+    .argument('<text>')
+    .option('--queue', 'while the session is at work: wait (as without this)')
+    .option('--interrupt', 'while the session is at work: stop that first')
+    .option('--reject', 'while the session is at work: do not send it')
+    .option('-m, --model <model>', 'which model, for this once')
+    .option('-d, --detach', 'print the run’s id and come back at once')
+    .action(does(() => import('../commands/sessions.ts'), 'send'));
+  program
+    .command('export')
+    .description('a run with its events and its result as one file')
+    .argument('<run>')
+    .addOption(new Option('--format <format>', 'json for programs, markdown for reading').choices(['json', 'markdown']))
+    .option('-o, --output <file>', 'into this file')
+    .action(does(() => import('../commands/export.ts'), 'exportRun', { output: undefined }));
   const runsGroup = program.command('runs').description('list runs and look into one');
   listing(runsGroup.command('ls'))
     .description('list runs, newest first')

@@ -5,6 +5,8 @@ export interface Situation {
   mode: 'run' | 'attach';
   pending: InputRequest | null;
   confirming: boolean;
+  /** The request for which it is shown what `always` would allow; null when it is not. */
+  always: string | null;
   cancelling: boolean;
   typing: string | null;
 }
@@ -23,19 +25,25 @@ export interface Pressed {
 export type Action =
   | { do: 'nothing' }
   | { do: 'cancel' | 'ask-cancel' | 'unask' | 'leave' | 'toggle-thinking' | 'toggle-output' }
+  | { do: 'show-always'; request: string | null }
   | { do: 'type'; text: string | null }
   | { do: 'answer'; request: InputRequest; answer: { option_id: string } | { text: string } };
 
 const nothing: Action = { do: 'nothing' };
 
 /** The meaning of a key in a situation. Ctrl-C in `run` cancels and then leaves; in `attach` it leaves. */
-export function actionOf({ mode, pending, confirming, cancelling, typing }: Situation, key: Pressed): Action {
+export function actionOf({ mode, pending, confirming, always, cancelling, typing }: Situation, key: Pressed): Action {
   if (key.ctrl && key.input === 'c') return mode === 'attach' || cancelling ? { do: 'leave' } : { do: 'cancel' };
   if (typing !== null) return typed(typing, pending, key);
   if (key.ctrl) return nothing;
   if (confirming) return key.input === 'y' ? { do: 'cancel' } : { do: 'unask' };
   const answer = pending && answerOf(pending, key.input);
-  if (pending && answer) return { do: 'answer', request: pending, answer };
+  if (pending && answer) {
+    // What is allowed for good is shown before it is.
+    if (key.input === 'a' && always !== pending.id) return { do: 'show-always', request: pending.id };
+    return { do: 'answer', request: pending, answer };
+  }
+  if (key.escape) return { do: 'show-always', request: null };
   switch (key.input) {
     case 'i':
       return pending?.allow_text ? { do: 'type', text: '' } : nothing;

@@ -1,3 +1,4 @@
+import { alwaysMeans } from '../always.ts';
 import { clean, cleanLine } from '../text.ts';
 import { clock, count, money, runLook } from '../words.ts';
 import { fileSpans, type Shown, tailRows, toolName } from './blocks.ts';
@@ -20,6 +21,8 @@ export interface Screen extends Shown {
   cancelling: boolean;
   /** Asked whether to cancel. */
   confirming: boolean;
+  /** The request for which it is shown what `always` would allow. */
+  always: string | null;
   /** What is being typed as an answer; null when nothing is. */
   typing: string | null;
   /** What went wrong with the last key. */
@@ -142,13 +145,17 @@ function questionRows(view: View, screen: Screen): Row[] {
     clean(text)
       .trim()
       .replace(/^`(.+)`$/s, '$1');
-  const body: Row[] = wrap(plain(title), inner, { bold: true });
+  const sure = screen.always === request.id;
+  const body: Row[] = sure
+    ? alwaysMeans(request).flatMap((sentence) => wrap(sentence, inner, { colour: 'cyan' }))
+    : wrap(plain(title), inner, { bold: true });
   const tool = view.tools.find(({ id }) => id === request.tool_call_id);
   const about = [
     message && clean(message).trim(),
     tool && tool.locations.length > 0 && tool.locations.map(cleanLine).join('\n'),
   ];
-  for (const text of about) if (text && text !== plain(title)) body.push(...wrap(text, inner, { colour: 'cyan' }));
+  for (const text of about)
+    if (text && text !== plain(title) && !sure) body.push(...wrap(text, inner, { colour: 'cyan' }));
   const most = Math.max(3, height - 8);
   const cut =
     body.length > most
@@ -159,7 +166,7 @@ function questionRows(view: View, screen: Screen): Row[] {
   if (permission) {
     const offers = [
       ['y', 'once', ['allow_once']],
-      ['a', 'always', ['allow_always']],
+      ['a', sure ? 'yes, always' : 'always', ['allow_always']],
       ['r', 'reject', ['reject_once', 'reject_always']],
     ] as const;
     for (const [key, word, kinds] of offers) {

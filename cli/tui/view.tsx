@@ -47,6 +47,7 @@ export async function show(source: Source, options: ViewOptions): Promise<{ endi
     mode,
     cancelling: false,
     confirming: false,
+    always: null,
     typing: null,
     notice: null,
   };
@@ -56,8 +57,8 @@ export async function show(source: Source, options: ViewOptions): Promise<{ endi
   const abort = new AbortController();
 
   const onKey = (key: Pressed) => {
-    const { confirming, cancelling, typing } = screen;
-    act(actionOf({ mode, pending: view.pending[0] ?? null, confirming, cancelling, typing }, key));
+    const { confirming, always, cancelling, typing } = screen;
+    act(actionOf({ mode, pending: view.pending[0] ?? null, confirming, always, cancelling, typing }, key));
   };
   const frameOf = () => <App view={view} screen={screen} onKey={onKey} />;
   const ink = render(frameOf(), { stdin, stdout, exitOnCtrlC: false, patchConsole: false, interactive: true });
@@ -97,6 +98,8 @@ export async function show(source: Source, options: ViewOptions): Promise<{ endi
         return set({ confirming: true });
       case 'unask':
         return set({ confirming: false });
+      case 'show-always':
+        return set({ always: action.request });
       case 'toggle-thinking':
         return set({ thinking: !screen.thinking });
       case 'toggle-output':

@@ -13,6 +13,7 @@ const screen = {
   mode: 'run' as const,
   cancelling: false,
   confirming: false,
+  always: null,
   typing: null,
   notice: null,
   thinking: false,

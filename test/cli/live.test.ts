@@ -27,6 +27,7 @@ const screen = (some: Partial<Screen> = {}): Screen => ({
   mode: 'run',
   cancelling: false,
   confirming: false,
+  always: null,
   typing: null,
   notice: null,
   thinking: false,
@@ -88,6 +89,17 @@ describe('the live part', () => {
     expect(shown).toContain('needs you');
     expect(shown).toMatch(/ y {2}once {4}a {2}always {4}r {2}reject/);
     expect(shown).toContain('! 82% $0.41/$0.50');
+  });
+
+  it('shows what always would allow, exactly, before it is allowed', () => {
+    const grant = { kind: 'command' as const, tool: 'Bash', pattern: 'rm -rf build && npm run build' };
+    const request = permission({ grant });
+    const asking = after([...started(), ['input.requested', request]]);
+    const sure = text(liveRows(asking, screen({ always: request.id })));
+    expect(sure).toContain('as the agent has it: Always allow rm');
+    expect(sure).toContain('just this: Bash: rm -rf build && npm run build');
+    expect(sure).toMatch(/ a {2}yes, always/);
+    expect(text(liveRows(asking, screen({ always: 'another' })))).not.toContain('just this');
   });
 
   it('does not offer what the question does not', () => {
@@ -200,7 +212,14 @@ describe('markdown', () => {
 });
 
 describe('keys', () => {
-  const idle: Situation = { mode: 'run', pending: null, confirming: false, cancelling: false, typing: null };
+  const idle: Situation = {
+    mode: 'run',
+    pending: null,
+    confirming: false,
+    always: null,
+    cancelling: false,
+    typing: null,
+  };
   const asked = { ...idle, pending: permission() };
   const question = permission({
     kind: 'question',
@@ -225,11 +244,16 @@ describe('keys', () => {
   });
 
   it('y, a and r answer a permission, and do nothing without one', () => {
-    expect(['y', 'a', 'r'].map((key) => does(asked, key))).toMatchObject([
+    expect(['y', 'r'].map((key) => does(asked, key))).toMatchObject([
       { answer: { option_id: 'once' } },
-      { answer: { option_id: 'always' } },
       { answer: { option_id: 'no' } },
     ]);
+    // What is allowed for good is shown first; what was shown for another question does not count.
+    const shown = { do: 'show-always', request: permission().id };
+    expect(does(asked, 'a')).toEqual(shown);
+    expect(does({ ...asked, always: 'another' }, 'a')).toEqual(shown);
+    expect(does({ ...asked, always: permission().id }, 'a')).toMatchObject({ answer: { option_id: 'always' } });
+    expect(does({ ...asked, always: permission().id }, '', { escape: true })).toEqual({ ...shown, request: null });
     expect(['y', 'a', 'r'].map((key) => does(idle, key).do)).toEqual(['nothing', 'nothing', 'nothing']);
   });
 

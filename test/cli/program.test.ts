@@ -364,10 +364,18 @@ describe('lists and raw requests', () => {
 
   it('answer by what is offered', async () => {
     const { env, asked } = await fake({
-      'GET /v1/input-requests': (response) => void json(response, 200, page(permission())),
+      'GET /v1/input-requests': (response) =>
+        void json(
+          response,
+          200,
+          page(permission({ grant: { kind: 'command', tool: 'Bash', pattern: 'rm -rf build' } })),
+        ),
       [`POST /v1/runs/${runId}/input`]: (response) => void json(response, 202, run),
     });
-    expect(await agentctl(['answer', permission().id, '--always'], env)).toMatchObject({ code: 0 });
+    expect(await agentctl(['answer', permission().id, '--always'], env)).toMatchObject({
+      code: 0,
+      stderr: expect.stringContaining('just this: Bash: rm -rf build\n') as string,
+    });
     expect(JSON.parse(asked.at(-1)?.body ?? '')).toEqual({ request_id: permission().id, option_id: 'always' });
     expect(await agentctl(['answer', permission().id], env)).toMatchObject({
       code: 2,

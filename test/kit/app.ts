@@ -11,6 +11,7 @@ import { type Clock, systemClock } from '../../src/base/clock.ts';
 import { checkConfig } from '../../src/base/config.ts';
 import { silent } from '../../src/base/log.ts';
 import { packageRoot } from '../../src/base/root.ts';
+import type { Resolve } from '../../src/webhooks/destinations.ts';
 
 export interface TestApp {
   app: App;
@@ -42,12 +43,14 @@ export async function openApp({
   clock = systemClock,
   folder = mkdtempSync(join(tmpdir(), 'agentctl-test-')),
   bubblewrap = () => null,
+  resolve,
   env: more = {},
 }: {
   config?: object;
   clock?: Clock;
   folder?: string;
   bubblewrap?: () => string | null;
+  resolve?: Resolve;
   env?: Record<string, string>;
 } = {}): Promise<TestApp> {
   const { PATH, HOME } = process.env;
@@ -60,6 +63,7 @@ export async function openApp({
     config: checkConfig({ runs: { warm_runners: 0, grace_seconds: 1 }, ...config }),
     log: silent,
     bubblewrap,
+    ...(resolve ? { resolve } : {}),
     runner: [process.execPath, '--disable-warning=ExperimentalWarning', join(packageRoot, 'src/runner/main.ts')],
   });
   const server = await createServer(app);
@@ -116,17 +120,21 @@ export async function openApp({
   };
 }
 
-/** Polls until `look` answers something; throws with `what` after `within` milliseconds. */
+/**
+ * Polls until `look` answers something; throws with `what` after `within` milliseconds. The longer it takes, the seldomer it looks,
+ * so that looking costs what it waits for nothing.
+ */
 export async function until<T>(
   what: string,
   look: () => T | undefined | false | Promise<T | undefined | false>,
   within = 20_000,
 ): Promise<T> {
-  const end = performance.now() + within;
+  const begin = performance.now();
   for (;;) {
     const found = await look();
     if (found !== undefined && found !== false) return found;
-    if (performance.now() > end) throw new Error(`Waited ${within} ms in vain for ${what}.`);
-    await new Promise((resolve) => setTimeout(resolve, 5));
+    const waited = performance.now() - begin;
+    if (waited > within) throw new Error(`Waited ${within} ms in vain for ${what}.`);
+    await new Promise((resolve) => setTimeout(resolve, Math.min(5 + waited / 10, 100)));
   }
 }

@@ -67,7 +67,7 @@ export function createHome(config = ''): TestHome {
       child.stderr.on('data', (text: Buffer) => (said += text.toString()));
       const line = await new Promise<string>((resolve, reject) => {
         createInterface({ input: child.stdout }).once('line', resolve);
-        child.once('exit', (code) => reject(new Error(`agentctl serve ended with ${code}: ${said}`)));
+        child.once('exit', (code, signal) => reject(new Error(`agentctl serve ended with ${code ?? signal}: ${said}`)));
       });
       const info = JSON.parse(line) as DaemonInfo;
       return {

@@ -11,3 +11,10 @@ export function seeded(seed: number): () => number {
 
 /** The seed of this test: AGENTCTL_SEED, or a fresh one, which the test must print. */
 export const seed = (): number => Number(process.env.AGENTCTL_SEED ?? Math.floor(Math.random() * 1e9));
+
+/** Whether the long forms of the tests were asked for: `npm run test:long`. */
+export const isLong = process.env.AGENTCTL_LONG !== undefined;
+
+/** How often something is done to chance: AGENTCTL_KILLS, or as many rounds as the form of the tests has. */
+export const rounds = (form: { short: number; long: number }): number =>
+  Number(process.env.AGENTCTL_KILLS ?? (isLong ? form.long : form.short));

@@ -19,11 +19,12 @@ export type Final = Extract<ControlRecord, { record: 'final' }>;
 
 /** Asks until there is an answer; throws after `ms`. */
 export async function until<T>(ask: () => T | undefined | null | false, what: string, ms = 20_000): Promise<T> {
-  for (const end = Date.now() + ms; ;) {
+  for (const begin = Date.now(); ;) {
     const answer = ask();
     if (answer !== undefined && answer !== null && answer !== false) return answer;
-    if (Date.now() > end) throw new Error(`There was no ${what} within ${ms} ms.`);
-    await new Promise((resolve) => setTimeout(resolve, 10));
+    const waited = Date.now() - begin;
+    if (waited > ms) throw new Error(`There was no ${what} within ${ms} ms.`);
+    await new Promise((resolve) => setTimeout(resolve, Math.min(10 + waited / 10, 100)));
   }
 }
 
@@ -65,6 +66,8 @@ export class Place implements AsyncDisposable {
         auth_method: null,
         managed: null,
         modes: {},
+        enclosed_modes: {},
+        login: null,
         reports_cost: true,
         capabilities: { resume: true, input: true, mcp: false, usage: true, cost: true, models: true, sandbox: false },
       },
@@ -84,6 +87,7 @@ export class Place implements AsyncDisposable {
       sandbox: null,
       max_output_bytes: 256 * 1_048_576,
       grace_seconds: 2,
+      vigil: { stall_seconds: 0, stall_stop: false, repeated_calls: 0, repeated_calls_stop: false },
       ...changes,
     };
   }

@@ -15,7 +15,7 @@ import { describe, expect, test } from 'vitest';
 import { bubblewrapArguments } from '../../../src/runner/sandbox/argv.ts';
 import { furnish } from '../../../src/runner/sandbox/furnish.ts';
 import { guardedPaths, guardOf, place, unplace } from '../../../src/runner/sandbox/guard.ts';
-import { createSandbox } from '../../../src/runner/sandbox/sandbox.ts';
+import { createSandbox, findRelay } from '../../../src/runner/sandbox/sandbox.ts';
 import { Place } from '../../kit/runner.ts';
 import { machine, noSandbox, sandboxSpec } from '../../kit/sandbox.ts';
 
@@ -231,7 +231,16 @@ test.skipIf(noSandbox)('the environment is the run’s, with a home of its own',
     Object.keys(env)
       .filter((name) => !['PWD', 'OLDPWD', '_', 'SHLVL'].includes(name))
       .toSorted(),
-  ).toEqual(['AGENTCTL_ARTIFACTS', 'AGENTCTL_RUN_ID', 'AGENTCTL_WORKSPACE', 'HOME', 'LANG', 'PATH', 'TMPDIR']);
+  ).toEqual([
+    'AGENTCTL_ARTIFACTS',
+    'AGENTCTL_RUN_ID',
+    'AGENTCTL_WORKSPACE',
+    'HOME',
+    'IS_SANDBOX',
+    'LANG',
+    'PATH',
+    'TMPDIR',
+  ]);
   expect(env).toMatchObject({ HOME: place.session, TMPDIR: '/tmp' });
 });
 
@@ -342,11 +351,12 @@ describe('the guard of a workspace', () => {
 });
 
 describe('a machine without a sandbox', () => {
-  const create = (find: () => string | null, at: Place) => createSandbox({ find, folder: at.folder, hidden: [] });
+  const create = (find: () => string | null, at: Place) =>
+    createSandbox({ find, folder: at.folder, relay: findRelay(), hidden: [] });
 
   test('says so, and how to have one', async () => {
     await using at = new Place();
-    expect(create(() => null, at).state('shell')).toMatchObject({ available: false, remedy: expect.any(String) });
+    expect(create(() => null, at).state()).toMatchObject({ available: false, remedy: expect.any(String) });
   });
 
   test('is one, too, where bubblewrap may not make namespaces, or lets things through', async () => {
@@ -355,17 +365,17 @@ describe('a machine without a sandbox', () => {
     const write = (script: string) => writeFileSync(fake, `#!/bin/sh\n${script}\n`, { mode: 0o755 });
     const sandbox = create(() => fake, at);
     write('echo "bwrap: setting up uid map: Permission denied" >&2; exit 1');
-    expect(sandbox.state('shell')).toMatchObject({ available: false, remedy: expect.stringContaining('apparmor') });
+    expect(sandbox.state()).toMatchObject({ available: false, remedy: expect.stringContaining('apparmor') });
     write('while [ "$1" != -- ]; do [ "$1" = --chdir ] && cd "$2"; shift; done; shift; exec "$@"');
-    expect(sandbox.state('shell')).toMatchObject({
+    expect(sandbox.state()).toMatchObject({
       available: false,
       reason: expect.stringContaining('read-outside, write-guarded, network, write-outside'),
     });
     write('exit 0');
-    expect(sandbox.state('shell')).toMatchObject({ available: false });
+    expect(sandbox.state()).toMatchObject({ available: false });
     expect(list(at.folder)).toEqual([]);
     await sandbox.warm();
-    expect(sandbox.state('shell')).toMatchObject({ available: false });
+    expect(sandbox.state()).toMatchObject({ available: false });
   });
 
   test.skipIf(noSandbox)('is asked again until it has one', async () => {
@@ -373,9 +383,9 @@ describe('a machine without a sandbox', () => {
     let program: string | null = null;
     const sandbox = create(() => program, at);
     await sandbox.warm();
-    expect(sandbox.state('shell')).toMatchObject({ available: false });
+    expect(sandbox.state()).toMatchObject({ available: false });
     program = sandboxSpec().program;
     await sandbox.warm();
-    expect(sandbox.state('shell')).toEqual(machine);
+    expect(sandbox.state()).toEqual(machine);
   });
 });
