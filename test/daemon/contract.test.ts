@@ -57,7 +57,8 @@ describe('every reply is what its row says', () => {
     const url =
       endpoint.path.replace(/\{(\w+)\}/g, (_, name: string) => (path[name] as string | undefined) ?? ids[name]!) +
       query;
-    const key = endpoint.effect === 'read' || endpoint.open ? {} : { 'idempotency-key': `${id}-${(keys += 1)}` };
+    const key: Record<string, string> =
+      endpoint.effect === 'read' || endpoint.open ? {} : { 'idempotency-key': `${id}-${(keys += 1)}` };
     const answer = await scene.call(endpoint.method, url, body, { ...key, ...headers });
     if ('idempotency-key' in key && id !== 'rotateSession') {
       const again = await scene.call(endpoint.method, url, body, { ...key, ...headers });
