@@ -28,6 +28,7 @@ export interface RunOptions {
   permission?: 'ask' | 'accept-edits' | 'full';
   onInput?: Body['on_input'];
   sandbox?: Body['sandbox'];
+  billing?: Body['billing_mode'];
   network?: 'allow' | 'deny';
   allowHost?: string[];
   artifact?: string[];
@@ -62,6 +63,7 @@ export async function runCommand(context: Context, options: RunOptions, given?: 
       : {}),
     ...(options.onInput ? { on_input: options.onInput } : {}),
     ...(options.sandbox ? { sandbox: options.sandbox } : {}),
+    ...(options.billing ? { billing_mode: options.billing } : {}),
     ...networkOf(options),
     ...(options.artifact ? { artifacts: options.artifact } : {}),
     ...(options.outputSchema ? { output_schema: schemaIn(options.outputSchema) } : {}),
@@ -136,7 +138,15 @@ function schemaIn(file: string): Record<string, unknown> {
 
 async function startAndFollow(context: Context, client: Client, body: Body, options: RunOptions): Promise<number> {
   const accepted = await start(context, client, body, options.idempotencyKey);
-  return followAccepted(context, client, accepted, options, body.harness);
+  const { harness, billing_mode } = await client.call('getRun', { path: { run_id: accepted.run_id } });
+  if (billing_mode === 'external' && body.billing_mode === undefined)
+    context.out.note(
+      context.out.paint(
+        'dim',
+        `${harness} calls its models with its own login (billing external): what it says that costs is recorded and not charged`,
+      ),
+    );
+  return followAccepted(context, client, accepted, options, body.harness ?? harness);
 }
 
 /** Follows a run that was just accepted, or with `detach` prints its id; the exit code tells how it ended. */

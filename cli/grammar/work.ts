@@ -25,6 +25,12 @@ export function workCommands(program: Command, does: Does): void {
       new Option('--permission <mode>', 'what the agent may do unasked').choices(['ask', 'accept-edits', 'full']),
     )
     .addOption(new Option('--on-input <what>', 'when the agent asks something').choices(['ask', 'reject', 'fail']))
+    .addOption(
+      new Option('--billing <mode>', 'call models with a key of ours, or with the harness’s own login').choices([
+        'managed',
+        'external',
+      ]),
+    )
     .addOption(new Option('--sandbox <mode>', 'whether to run in a sandbox').choices(['auto', 'none', 'required']))
     .addOption(new Option('--network <policy>', 'what it reaches from the sandbox').choices(['allow', 'deny']))
     .option('--allow-host <host>', 'let it reach only this host (*.example.com: all below); may be repeated', several)

@@ -11,6 +11,7 @@ import type {
   TerminalStatus,
 } from '../api/runs.ts';
 import type { ModelCall, Usage } from '../api/usage.ts';
+import type { VigilSettings } from './vigil.ts';
 import type { HarnessLaunch, HarnessLogin } from '../harness/row.ts';
 import type { Route } from '../providers/access.ts';
 import type { Relay } from './sandbox/relay.ts';
@@ -106,6 +107,7 @@ export interface RunSpec {
   output_schema: Record<string, unknown> | null;
   /** Null where nothing is enforced. */
   sandbox: SandboxSpec | null;
+  vigil: VigilSettings;
   /** Bytes of output after which the run is failed. */
   max_output_bytes: number;
   /** Seconds between SIGTERM and SIGKILL. */

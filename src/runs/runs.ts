@@ -230,6 +230,7 @@ export function createRuns(needs: Needs) {
       const billing_mode = billing.modeOf(harness, resolved.model, body.billing_mode);
       const limits = billing.limitsOf(organization, harness, billing_mode, resolved.limits);
       billing.assertKept(limits, harness, resolved.model, billing_mode);
+      billing.assertBudget(billing_mode, harness, project);
       if (session?.status === 'archived')
         throw new Fault('invalid_state', 'This session is archived.', { details: { state: 'archived' } });
       if (body.on_busy === 'reject' && session && store.hasOpen('session_id', session.id))

@@ -294,6 +294,7 @@ export function createSupervisor(needs: Needs) {
       output_schema: row.output_schema,
       max_output_bytes: config.runs.max_output_bytes,
       grace_seconds: config.runs.grace_seconds,
+      vigil: config.runs,
     };
   };
 

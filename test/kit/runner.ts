@@ -87,6 +87,7 @@ export class Place implements AsyncDisposable {
       sandbox: null,
       max_output_bytes: 256 * 1_048_576,
       grace_seconds: 2,
+      vigil: { stall_seconds: 0, stall_stop: false, repeated_calls: 0, repeated_calls_stop: false },
       ...changes,
     };
   }

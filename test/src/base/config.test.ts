@@ -20,7 +20,12 @@ const defaults: Config = {
     max_output_bytes: 268_435_456,
     grace_seconds: 10,
     warm_runners: 1,
+    stall_seconds: 900,
+    stall_stop: false,
+    repeated_calls: 10,
+    repeated_calls_stop: false,
   },
+  budgets: {},
   events: { retention_days: 30, max_per_run: 1_000_000 },
   checkpoints: {
     exclude: [
