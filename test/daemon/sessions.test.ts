@@ -148,6 +148,17 @@ describe('a conversation', () => {
     expect((await call('GET', `/v1/runs/${second}`)).body).toMatchObject({ ...how, limits: { max_turns: 5 } });
   });
 
+  test('a message is kept from the network as the run before was', async () => {
+    const how = { harness: 'shell', checkpoint: unkept, network: 'deny' };
+    const first = await call('POST', '/v1/runs', { project_id: project, prompt: 'true', ...how });
+    // Where there is no sandbox neither of them begins.
+    const session = first.status === 202 ? first.body.session_id : null;
+    const second = session && (await send(session, { prompt: 'true' }));
+    const { body } = second ? await call('GET', `/v1/runs/${second}`) : { body: { network: 'deny' } };
+    expect(body.network).toEqual('deny');
+    if (second) await untilRun(scene, second, ended);
+  });
+
   test('goes on in the harness’s own words after the daemon was started anew', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'agentctl-test-'));
     let other = await openApp({ config, folder });
