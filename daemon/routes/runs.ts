@@ -2,6 +2,7 @@ import { Fault } from '../../src/api/error.ts';
 import { inputStatuses } from '../../src/api/inputs.ts';
 import { runStatuses } from '../../src/api/runs.ts';
 import type { App } from '../../src/app.ts';
+import type { Caller } from '../../src/runs/store.ts';
 import type { Context, Handlers } from '../bind.ts';
 import { readList, readRange } from '../filters.ts';
 
@@ -35,8 +36,11 @@ export function toldOf<Body extends { webhook_endpoint_ids?: string[] }>(
   return told ? { ...body, webhook_endpoint_ids: told } : body;
 }
 
-/** The API key with which a caller came; null for one without. */
-export const apiKeyOf = ({ type, id }: Context['principal']): string | null => (type === 'api_key' ? id : null);
+/** Who asks for a run. */
+export const callerOf = ({ type, id, credential }: Context['principal']): Caller => ({
+  api_key_id: type === 'api_key' ? id : null,
+  is_local: credential === 'session',
+});
 
 export const runRoutes = (app: App): Pick<Handlers, Routes> => {
   const { runs, events, inputs, idempotency, supervisor } = app;
@@ -63,7 +67,7 @@ export const runRoutes = (app: App): Pick<Handlers, Routes> => {
         tx,
         principal.organization_id,
         toldOf(app, principal.organization_id, body),
-        apiKeyOf(principal),
+        callerOf(principal),
       );
     },
     getRun: ({ path }, { principal }) => runs.get(principal.organization_id, path.run_id),
