@@ -92,18 +92,23 @@ describe.each(machines)('$name', ({ there, unavailable, verdicts }) => {
   test.for(callers)('what a run may do that a %s asks for', async (caller, { skip }) => {
     if (there && noSandbox) skip('There is no sandbox here.');
     const { id: project_id } = await createProject(scene);
-    for (const [index, [what, wish]] of Object.entries(wishes).entries()) {
-      const expected = verdicts[caller][index]!;
-      const before = counts(scene.app);
-      const answer = await post(caller, '/v1/runs', { ...wish, project_id });
-      const came = answer.status === 202 ? 202 : answer.body.error.code;
-      expect({ what, came }).toEqual({ what, came: expected });
-      if (answer.status === 202) continue;
-      expect(answer.status).toBe(expected === 'owner_only' ? 403 : 409);
-      expect(counts(scene.app)).toEqual(before);
-      if (expected === 'sandbox_unavailable')
-        expect(answer.body.error.details.remedy).toMatch(caller === 'session' ? /bubblewrap/ : /local session/);
+    const made = () => ['runs', 'sessions', 'workspaces'].map((table) => counts(scene.app)[table]);
+    const came: unknown[] = [];
+    const traces: { now: unknown; expected: unknown }[] = [];
+    const remedies: string[] = [];
+    for (const wish of Object.values(wishes)) {
+      const before = made();
+      const { status, body } = await post(caller, '/v1/runs', { ...wish, project_id });
+      came.push(status === 202 ? 202 : body.error.code);
+      if (status === 202) continue;
+      const expected = [body.error.code === 'owner_only' ? 403 : 409, ...before];
+      traces.push({ now: [status, ...made()], expected });
+      remedies.push(body.error.details.remedy ?? '');
     }
+    expect(came).toEqual(verdicts[caller]);
+    expect(traces.map(({ now }) => now)).toEqual(traces.map(({ expected }) => expected));
+    const help = there ? /^$/ : caller === 'session' ? /Install bubblewrap/ : /Install bubblewrap.*local session/;
+    expect(remedies.filter((remedy) => !help.test(remedy))).toEqual([]);
     await scene.app.settle();
   });
 
@@ -115,11 +120,14 @@ describe.each(machines)('$name', ({ there, unavailable, verdicts }) => {
     const path = `/v1/sessions/${first.session_id}/messages`;
     const { body: own } = await post('session', path, { prompt: 'go on' });
     expect((await scene.call('GET', `/v1/runs/${own.run_id}`)).body.sandbox).toBe('none');
-    for (const caller of ['key', 'token'] as const) {
-      const { status, body } = await post(caller, path, { prompt: 'go on' });
-      if (!there) expect([status, body.error.code]).toEqual([409, 'sandbox_unavailable']);
-      else expect((await scene.call('GET', `/v1/runs/${body.run_id}`)).body.sandbox).toBe('auto');
-    }
+    const others = await Promise.all(
+      (['key', 'token'] as const).map((caller) => post(caller, path, { prompt: 'go on' })),
+    );
+    const came = others.map(async ({ body }) =>
+      'error' in body ? body.error.code : (await scene.call('GET', `/v1/runs/${body.run_id}`)).body.sandbox,
+    );
+    const expected = there ? 'auto' : 'sandbox_unavailable';
+    expect(await Promise.all(came)).toEqual([expected, expected]);
     await scene.app.settle();
   });
 });
