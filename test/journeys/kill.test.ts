@@ -6,10 +6,10 @@ import { until } from '../kit/app.ts';
 import { createHome, type TestDaemon, type TestHome } from '../kit/daemon.ts';
 import { harnessConfig } from '../kit/harness-config.ts';
 import { freePort } from '../kit/port.ts';
-import { seed, seeded } from '../kit/random.ts';
+import { rounds, seed, seeded } from '../kit/random.ts';
 import { type Action, scriptedAgent } from '../kit/scripted-agent.ts';
 
-const kills = Number(process.env.AGENTCTL_KILLS ?? 100);
+const kills = rounds({ short: 30, long: 1000 });
 
 let home: TestHome | undefined;
 afterEach(() => home?.remove());
