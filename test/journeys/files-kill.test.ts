@@ -8,7 +8,7 @@ import { freePort } from '../kit/port.ts';
 import { Mortal } from '../kit/mortal.ts';
 import { rounds, seed, seeded } from '../kit/random.ts';
 
-const kills = rounds({ short: 30, long: 300 });
+const kills = rounds({ short: 20, long: 300 });
 const sha = (text: string) => createHash('sha256').update(text).digest('hex');
 const etagOf = (text: string) => `"sha256-${sha(text)}"`;
 

@@ -11,6 +11,7 @@ import { type Clock, systemClock } from '../../src/base/clock.ts';
 import { checkConfig } from '../../src/base/config.ts';
 import { silent } from '../../src/base/log.ts';
 import { packageRoot } from '../../src/base/root.ts';
+import { fromSource } from './source.ts';
 
 export interface TestApp {
   app: App;
@@ -60,7 +61,7 @@ export async function openApp({
     config: checkConfig({ runs: { warm_runners: 0, grace_seconds: 1 }, ...config }),
     log: silent,
     bubblewrap,
-    runner: [process.execPath, '--disable-warning=ExperimentalWarning', join(packageRoot, 'src/runner/main.ts')],
+    runner: fromSource(join(packageRoot, 'src/runner/main.ts')),
   });
   const server = await createServer(app);
   await server.listen({ host: '127.0.0.1', port: 0 });

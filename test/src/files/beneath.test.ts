@@ -20,11 +20,11 @@ import { createChanges } from '../../../src/files/change.ts';
 import { createEtags } from '../../../src/files/etags.ts';
 import { isReserved, segmentsOf } from '../../../src/files/grammar.ts';
 import { openApp } from '../../kit/app.ts';
-import { seed, seeded } from '../../kit/random.ts';
+import { rounds, seed, seeded } from '../../kit/random.ts';
 import { createGrounds, type Grounds, secrets, trace } from './grounds.ts';
 import { gitNames, links, payloads } from './payloads.ts';
 
-const races = Number(process.env.AGENTCTL_RACES ?? 100_000);
+const races = rounds({ short: 100_000, long: 2_000_000 }, 'AGENTCTL_RACES');
 
 let grounds: Grounds | undefined;
 afterEach(() => {

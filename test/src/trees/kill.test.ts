@@ -6,6 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { rest } from '../../../src/trees/trees.ts';
 import { rounds, seed as freshSeed } from '../../kit/random.ts';
+import { fromSource } from '../../kit/source.ts';
 import { Ground, look, type Plant } from './forest.ts';
 
 const kills = rounds({ short: 30, long: 300 }) / 3;
@@ -17,8 +18,10 @@ const random = (below: number) => {
 };
 
 const program = join(import.meta.dirname, 'child.ts');
-const start = (what: string, question: object): ChildProcess =>
-  spawn(process.execPath, [program, what, JSON.stringify(question)], { stdio: ['ignore', 'pipe', 'inherit'] });
+const start = (what: string, question: object): ChildProcess => {
+  const [node, ...args] = fromSource(program, what, JSON.stringify(question));
+  return spawn(node, args, { stdio: ['ignore', 'pipe', 'inherit'] });
+};
 
 /** Kills a child somewhere between its beginning and `most` milliseconds later; answers how long it took when it was done before. */
 async function kill(child: ChildProcess, most: number): Promise<number | null> {
