@@ -3,7 +3,18 @@ import { exit, Stop } from './exit.ts';
 import { cleanLine } from './text.ts';
 
 /** What people may name on the command line. */
-export type Noun = 'run' | 'session' | 'project' | 'workspace' | 'input' | 'checkpoint' | 'key' | 'agent' | 'grant';
+export type Noun =
+  | 'run'
+  | 'session'
+  | 'project'
+  | 'workspace'
+  | 'input'
+  | 'checkpoint'
+  | 'key'
+  | 'agent'
+  | 'grant'
+  | 'webhook'
+  | 'delivery';
 
 /** Where to look: checkpoints are listed by workspace. */
 interface Within {
@@ -26,6 +37,8 @@ const lists: Record<Noun, string> = {
   input: 'agentctl inbox',
   checkpoint: 'agentctl checkpoints ls',
   key: 'agentctl keys ls',
+  webhook: 'agentctl webhooks ls',
+  delivery: 'agentctl deliveries ls',
   agent: 'agentctl agents ls',
   grant: 'agentctl grants ls',
 };
@@ -107,6 +120,12 @@ async function* candidates(client: Client, noun: Noun, start: string, within: Wi
     }
     case 'key':
       for await (const { id, name } of client.each('listApiKeys', { query })) yield { id, name };
+      return;
+    case 'webhook':
+      for await (const { id, url } of client.each('listWebhookEndpoints', { query })) yield { id, name: url };
+      return;
+    case 'delivery':
+      for await (const { id } of client.each('listWebhookDeliveries', { query })) yield { id, name: null };
       return;
     case 'input':
       for await (const { id, title } of client.each('listInputRequests', { query })) yield { id, name: title };

@@ -9,6 +9,7 @@ import { humanCommands } from './grammar/human.ts';
 import { moneyCommands } from './grammar/money.ts';
 import { placeCommands } from './grammar/places.ts';
 import { upkeepCommands } from './grammar/upkeep.ts';
+import { webhookCommands } from './grammar/webhooks.ts';
 import { workCommands } from './grammar/work.ts';
 import type { Action, Does } from './options.ts';
 
@@ -81,6 +82,7 @@ function tree(does: Does, process: Process): Command {
   agentCommands(program, does);
   moneyCommands(program, does);
   accessCommands(program, does);
+  webhookCommands(program, does);
   daemonCommands(program, does);
   upkeepCommands(program, does);
   return program;

@@ -26,7 +26,7 @@ import { createInputs } from './inputs/inputs.ts';
 import { createOperations } from './operations/operations.ts';
 import { createProjects } from './projects/projects.ts';
 import { createLocalExecutor } from './runner/local.ts';
-import { createSandbox, findBubblewrap } from './runner/sandbox/sandbox.ts';
+import { createSandbox, findBubblewrap, findRelay } from './runner/sandbox/sandbox.ts';
 import { createEngine, type Engine } from './runs/engine.ts';
 import { createSessions } from './sessions/sessions.ts';
 import { createStorage } from './storage/storage.ts';
@@ -92,7 +92,7 @@ export function createApp({ home, config, clock, log, env, runner, bubblewrap, r
     engine?.supervisor.loop.wake();
     operations.loop.wake();
   };
-  const findBox = bubblewrap ?? (() => findBubblewrap(env.PATH ?? ''));
+  const findBox = bubblewrap ?? (() => findBubblewrap(env.PATH ?? '', config.sandbox.program));
   const grants = createGrants({ db, clock, changed });
   const workspaces = createWorkspaces({
     db,
@@ -138,6 +138,7 @@ export function createApp({ home, config, clock, log, env, runner, bubblewrap, r
     log,
     config: config.checkpoints,
     operations,
+    events,
     places,
     folder: home.data,
     isRunOpen: (run) => engine?.runs.isOpen(run) ?? true,
@@ -165,6 +166,7 @@ export function createApp({ home, config, clock, log, env, runner, bubblewrap, r
   const sandbox = createSandbox({
     find: findBox,
     folder: home.runtime,
+    relay: findRelay(),
     hidden: [home.data, home.state, home.runtime, dirname(home.config)],
   });
 
@@ -214,6 +216,8 @@ export function createApp({ home, config, clock, log, env, runner, bubblewrap, r
   });
   const loops = [...engine.loops, operations.loop, files.loop, workspaces.loop, checkpoints.loop];
 
+  let stopWarming = () => {};
+
   return {
     db,
     clock,
@@ -239,12 +243,14 @@ export function createApp({ home, config, clock, log, env, runner, bubblewrap, r
     runs,
     conversations,
     storage,
+    sandbox,
     supervisor,
     webhooks,
 
     /** Lets the loops begin: what an earlier daemon left is taken up again. */
     open(): void {
-      void sandbox.warm();
+      // Not while the daemon starts; who needs it sooner has it tried at once.
+      stopWarming = clock.timer(500, () => void sandbox.warm());
       for (const loop of [...loops, webhooks.loop]) loop.wake();
     },
 
@@ -257,6 +263,7 @@ export function createApp({ home, config, clock, log, env, runner, bubblewrap, r
 
     /** Ends the loops and lets go of the runners, which go on; closes the database. */
     async close(): Promise<void> {
+      stopWarming();
       supervisor.close();
       workspaces.close();
       await Promise.all(loops.map((loop) => loop.stop()));

@@ -276,7 +276,7 @@ describe('one owner for each outside tool: who wants another one, or to leave it
     'simple-git': /^src\/workspaces\//,
     'smol-toml': /^src\/base\/config\.ts$/,
     'string-width': /^cli\//,
-    typebox: /^src\/api\/|^src\/base\/config\.ts$|^daemon\/validate\.ts$/,
+    typebox: /^src\/api\/|^src\/base\/config(-providers)?\.ts$|^daemon\/validate\.ts$/,
     uuid: /^src\/base\/clock\.ts$/,
   };
   const outside = imports.filter(({ ours, target }) => !ours && (!target.startsWith('node:') || target in owners));

@@ -19,7 +19,8 @@ interface Check {
 export async function doctor(context: Context): Promise<number> {
   const { out } = context;
   const checks: Check[] = [];
-  for (const check of [node, port, tokenFile, daemon, git, harnesses, disk]) checks.push(...(await check(context)));
+  for (const check of [node, port, tokenFile, daemon, sandbox, git, harnesses, disk])
+    checks.push(...(await check(context)));
   const failed = checks.some(({ ok }) => ok === false);
   if (out.isJson) out.json({ ok: !failed, checks });
   else {
@@ -77,6 +78,16 @@ async function daemon({ home, version }: Context): Promise<Check[]> {
   if (answer?.version !== version)
     return check('daemon', false, `is ${answer?.version}, this is ${version}`, 'agentctl restart');
   return check('daemon', true, `${version} at ${info.url}, pid ${info.pid}`);
+}
+
+async function sandbox(context: Context): Promise<Check[]> {
+  try {
+    const client = await context.client({ start: 'no' });
+    const { available, level, reason, remedy } = (await client.call('getMe', {})).server.sandbox;
+    return check('sandbox', available ? true : 'warn', available ? `${level} works` : (reason ?? 'none'), remedy);
+  } catch {
+    return check('sandbox', 'warn', 'not known without the daemon', 'agentctl up, then once more');
+  }
 }
 
 async function git(): Promise<Check[]> {

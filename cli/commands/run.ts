@@ -5,6 +5,8 @@ import type { Context } from '../context.ts';
 import { exit, exitOfRun, Stop } from '../exit.ts';
 import type { Ending } from '../follow.ts';
 import { idOf } from '../ids.ts';
+import { cleanLine } from '../text.ts';
+import { shortId } from '../words.ts';
 import { type Place, placeHere, worktreeHere } from '../place.ts';
 
 type Body = InputOf<'createRun'>['body'];
@@ -26,10 +28,14 @@ export interface RunOptions {
   permission?: 'ask' | 'accept-edits' | 'full';
   onInput?: Body['on_input'];
   sandbox?: Body['sandbox'];
+  billing?: Body['billing_mode'];
+  network?: 'allow' | 'deny';
+  allowHost?: string[];
   artifact?: string[];
   outputSchema?: string;
   output?: string;
   idempotencyKey?: string;
+  webhook?: string[];
   label?: Record<string, string>;
 }
 
@@ -57,11 +63,23 @@ export async function runCommand(context: Context, options: RunOptions, given?: 
       : {}),
     ...(options.onInput ? { on_input: options.onInput } : {}),
     ...(options.sandbox ? { sandbox: options.sandbox } : {}),
+    ...(options.billing ? { billing_mode: options.billing } : {}),
+    ...networkOf(options),
     ...(options.artifact ? { artifacts: options.artifact } : {}),
     ...(options.outputSchema ? { output_schema: schemaIn(options.outputSchema) } : {}),
+    ...(options.webhook
+      ? { webhook_endpoint_ids: await Promise.all(options.webhook.map((text) => idOf(client, 'webhook', text))) }
+      : {}),
     ...(options.label ? { metadata: options.label } : {}),
   };
   return startAndFollow(context, client, body, options);
+}
+
+function networkOf({ network, allowHost }: RunOptions): Pick<Body, 'network'> {
+  if (network !== undefined && allowHost !== undefined)
+    throw new Stop(exit.usage, 'Give --network or --allow-host, not both.');
+  if (allowHost !== undefined) return { network: { allowed_hosts: allowHost } };
+  return network === undefined ? {} : { network };
 }
 
 /** `agentctl retry`: the same run once more; one that was a follow-up is the next message of its conversation. */
@@ -81,9 +99,11 @@ export async function retry(context: Context, options: { detach?: boolean }, tex
     on_input,
     input_timeout_seconds,
     sandbox,
+    network,
     checkpoint,
     artifacts,
     output_schema,
+    webhook_endpoint_ids,
     metadata,
   } = run;
   const body: Body = {
@@ -98,9 +118,11 @@ export async function retry(context: Context, options: { detach?: boolean }, tex
     on_input,
     input_timeout_seconds,
     sandbox,
+    ...(sandbox === 'none' ? {} : { network }),
     checkpoint,
     artifacts,
     ...(output_schema ? { output_schema } : {}),
+    ...(webhook_endpoint_ids ? { webhook_endpoint_ids } : {}),
     metadata,
   };
   return startAndFollow(context, client, body, options);
@@ -116,7 +138,15 @@ function schemaIn(file: string): Record<string, unknown> {
 
 async function startAndFollow(context: Context, client: Client, body: Body, options: RunOptions): Promise<number> {
   const accepted = await start(context, client, body, options.idempotencyKey);
-  return followAccepted(context, client, accepted, options, body.harness);
+  const { harness, billing_mode } = await client.call('getRun', { path: { run_id: accepted.run_id } });
+  if (billing_mode === 'external' && body.billing_mode === undefined)
+    context.out.note(
+      context.out.paint(
+        'dim',
+        `${harness} calls its models with its own login (billing external): what it says that costs is recorded and not charged`,
+      ),
+    );
+  return followAccepted(context, client, accepted, options, body.harness ?? harness);
 }
 
 /** Follows a run that was just accepted, or with `detach` prints its id; the exit code tells how it ended. */
@@ -177,7 +207,7 @@ async function start(context: Context, client: Client, body: Body, key?: string)
       body.harness = await bestHarness(context, client);
       return start(context, client, body, idempotencyKey);
     }
-    const mayAsk = error.code === 'sandbox_unavailable' && context.canAsk && (body.sandbox ?? 'auto') === 'auto';
+    const mayAsk = error.code === 'sandbox_unavailable' && context.canAsk && error.details.sandbox !== 'required';
     if (!mayAsk || !(await consents(context, error))) throw error;
     return start(context, client, { ...body, sandbox: 'none' }, idempotencyKey);
   }
@@ -187,8 +217,9 @@ async function consents({ out, stdin }: Context, fault: Fault): Promise<boolean>
   const { wrapped } = await import('../width.ts');
   const width = Math.min(100, out.streams.stderr.columns ?? 80);
   out.note(out.paint('yellow', wrapped(`! ${fault.message}`, width, '  ')));
+  if (typeof fault.details.remedy === 'string') out.note(wrapped(`  ${fault.details.remedy}`, width, '  '));
   const means =
-    'Without a sandbox the agent works as you: it can read and change every file that you can, also outside this workspace, and use the network.';
+    'Without a sandbox the agent works as you: it and every command it starts can read and change everything your account can, including your SSH keys, browser data and agentctl’s own keys, and use the network.';
   out.note(wrapped(`  ${means}`, width, '  '));
   const { createInterface } = await import('node:readline/promises');
   const reader = createInterface({ input: stdin, output: process.stderr });
@@ -229,7 +260,11 @@ async function placeOf(context: Context, client: Client, options: RunOptions): P
   const { out } = context;
   const ways = [options.session && '-s', options.continue && '-c', options.worktree && '--worktree'].filter(Boolean);
   if (ways.length > 1) throw new Stop(exit.usage, `${ways.join(' and ')} do not go together.`);
-  if (options.session) return { session_id: await idOf(client, 'session', options.session) };
+  if (options.session) {
+    const session_id = await idOf(client, 'session', options.session);
+    out.note(out.paint('dim', await conversation(client, session_id)));
+    return { session_id };
+  }
   const project = options.project ? await idOf(client, 'project', options.project) : undefined;
   if (options.worktree) {
     const place = await worktreeHere(client, process.cwd(), project);
@@ -248,8 +283,17 @@ async function placeOf(context: Context, client: Client, options: RunOptions): P
   const { data } = await client.call('listSessions', { query: { workspace_id: workspace, limit: 1 } });
   const [latest] = data;
   if (!latest) throw new Stop(exit.notFound, 'There is no session here to continue.', 'leave out -c to begin one');
-  out.note(out.paint('dim', `Continuing ${latest.title ? `“${latest.title}”` : `session ${latest.id}`}`));
+  out.note(out.paint('dim', await conversation(client, latest.id)));
   return { session_id: latest.id };
+}
+
+/** Which conversation it is, and with which agent. */
+export async function conversation(client: Client, session_id: string): Promise<string> {
+  const { title, agent_id, agent_revision } = await client.call('getSession', { path: { session_id } });
+  const revision = agent_revision ?? 1;
+  const agent = agent_id && (await client.call('getAgent', { path: { agent_id }, query: { revision } }));
+  const who = agent ? ` with ${cleanLine(agent.name)}, revision ${revision}` : '';
+  return `Conversation ${title ? `“${cleanLine(title)}”` : shortId(session_id)}${who}`;
 }
 
 async function say({ out }: Context, client: Client, { workspaceId }: Place): Promise<void> {

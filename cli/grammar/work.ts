@@ -25,11 +25,20 @@ export function workCommands(program: Command, does: Does): void {
       new Option('--permission <mode>', 'what the agent may do unasked').choices(['ask', 'accept-edits', 'full']),
     )
     .addOption(new Option('--on-input <what>', 'when the agent asks something').choices(['ask', 'reject', 'fail']))
+    .addOption(
+      new Option('--billing <mode>', 'call models with a key of ours, or with the harness’s own login').choices([
+        'managed',
+        'external',
+      ]),
+    )
     .addOption(new Option('--sandbox <mode>', 'whether to run in a sandbox').choices(['auto', 'none', 'required']))
+    .addOption(new Option('--network <policy>', 'what it reaches from the sandbox').choices(['allow', 'deny']))
+    .option('--allow-host <host>', 'let it reach only this host (*.example.com: all below); may be repeated', several)
     .option('--artifact <glob>', 'keep these files when the run has ended; may be repeated', several)
     .option('--output-schema <file>', 'a JSON Schema that the answer must fit; the result is then that JSON')
     .option('-o, --output <file>', 'write the result to a file')
     .option('--idempotency-key <key>', 'the same key starts the same run once')
+    .option('--webhook <endpoint>', 'tell only this endpoint of it; may be repeated', several)
     .option('--label <name=value>', 'metadata, may be repeated', pairs)
     .action(does(() => import('../commands/run.ts'), 'runCommand', { output: undefined }));
   program

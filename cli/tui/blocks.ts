@@ -46,7 +46,7 @@ export function blockRows(block: Block, width: number, shown: Shown): Row[] {
         block.model && cleanLine(block.model),
         isolation.level === 'none'
           ? 'no sandbox'
-          : `sandbox ${isolation.level}${isolation.network_enforced ? ', no network' : ''}`,
+          : `sandbox ${isolation.level}${isolation.network_enforced ? '' : ', open network'}`,
         attempt > 1 && `attempt ${attempt}`,
       ].filter(Boolean);
       return wrap(parts.join(' · '), width, { dim: true });

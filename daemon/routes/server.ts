@@ -13,12 +13,19 @@ export const serverRoutes = ({
   credits,
   registry,
   models,
+  sandbox,
 }: App): Pick<Handlers, 'getMe' | 'listModels' | 'listHarnesses'> => ({
-  getMe: (_input, { principal }) => ({
-    ...access.describe(principal),
-    credits: credits.get(principal.organization_id),
-    server: { version, api_version: apiVersion },
-  }),
+  getMe(_input, { principal }) {
+    const found = sandbox.state();
+    const state = found.available
+      ? { available: true, level: found.isolation.level, reason: null, remedy: null }
+      : { available: false, level: 'none' as const, reason: found.reason, remedy: found.remedy };
+    return {
+      ...access.describe(principal),
+      credits: credits.get(principal.organization_id),
+      server: { version, api_version: apiVersion, sandbox: state },
+    };
+  },
 
   async listHarnesses(_input, { paging }) {
     const page = paging();

@@ -13,6 +13,7 @@ import {
   Uuid,
 } from './common.ts';
 import { InputRequest } from './inputs.ts';
+import { Network } from './network.ts';
 import { Usage } from './usage.ts';
 import { WebhookEndpointIds } from './webhooks.ts';
 
@@ -98,6 +99,7 @@ export const RunCreate = input('RunCreate', {
   on_input: Type.Optional(OnInput),
   input_timeout_seconds: Type.Optional(Type.Integer({ minimum: 1, maximum: 604_800, default: 86_400 })),
   sandbox: Type.Optional(Type.Enum(['auto', 'none', 'required'])),
+  network: Type.Optional(Network),
   checkpoint: Type.Optional(
     Type.Object(
       {
@@ -159,6 +161,7 @@ export const Run = named(
     on_input: OnInput,
     input_timeout_seconds: Type.Integer(),
     sandbox: Type.Enum(['auto', 'none', 'required']),
+    network: Network,
     checkpoint: Type.Object({ before: Type.Boolean(), after: Type.Boolean() }, { additionalProperties: false }),
     output_schema: nullable(Type.Record(Type.String(), Type.Unknown())),
     artifacts: Type.Array(Type.String()),

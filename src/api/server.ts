@@ -25,7 +25,22 @@ export const Me = named('Me', {
   ),
   scopes: Type.Array(Type.Enum([...scopes])),
   credits: Credits,
-  server: Type.Object({ version: Type.String(), api_version: Type.String() }, { additionalProperties: false }),
+  server: Type.Object(
+    {
+      version: Type.String(),
+      api_version: Type.String(),
+      sandbox: Type.Object(
+        {
+          available: Type.Boolean(),
+          level: Type.Enum(['none', 'bubblewrap', 'seatbelt', 'container']),
+          reason: nullable(Type.String()),
+          remedy: nullable(Type.String()),
+        },
+        { additionalProperties: false, description: 'Whether runs can be enclosed here; if not, why, and what to do.' },
+      ),
+    },
+    { additionalProperties: false },
+  ),
 });
 export type Me = Static<typeof Me>;
 

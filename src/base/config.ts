@@ -2,6 +2,8 @@ import { existsSync, readFileSync } from 'node:fs';
 import { Ajv } from 'ajv';
 import { parse } from 'smol-toml';
 import { Type, type Static } from 'typebox';
+import { ProviderSettings } from './config-providers.ts';
+import { LoginSettings, SandboxSettings } from '../api/network.ts';
 
 /** Every setting of config.toml, with its default: the published JSON Schema is this object. */
 export const ConfigSchema = Type.Object(
@@ -137,12 +139,37 @@ export const ConfigSchema = Type.Object(
           default: 10,
           description: 'Between SIGTERM and SIGKILL.',
         }),
+        stall_seconds: Type.Integer({
+          minimum: 0,
+          maximum: 604_800,
+          default: 900,
+          description: 'A run that shows no sign of life for so long is warned of in its log; 0 for never.',
+        }),
+        stall_stop: Type.Boolean({ default: false, description: 'Whether such a run is ended (harness_stalled).' }),
+        repeated_calls: Type.Integer({
+          minimum: 0,
+          default: 10,
+          description: 'So many equal tool calls in a row are warned of in the run’s log; 0 for never.',
+        }),
+        repeated_calls_stop: Type.Boolean({ default: false, description: 'Whether such a run is ended.' }),
         warm_runners: Type.Integer({
           minimum: 0,
           maximum: 16,
           default: 1,
           description: 'Idle processes kept ready for the next run.',
         }),
+      },
+      { additionalProperties: false, default: {} },
+    ),
+    budgets: Type.Object(
+      {
+        organization_month_usd: Type.Optional(
+          Type.Number({
+            minimum: 0,
+            description: 'What managed runs of an organization may cost in a calendar month (UTC).',
+          }),
+        ),
+        project_month_usd: Type.Optional(Type.Number({ minimum: 0, description: 'The same for each project.' })),
       },
       { additionalProperties: false, default: {} },
     ),
@@ -240,51 +267,8 @@ export const ConfigSchema = Type.Object(
       },
       { additionalProperties: false, default: {} },
     ),
-    sandbox: Type.Object(
-      {
-        unavailable: Type.Enum(['refuse', 'allow'], {
-          default: 'refuse',
-          description: 'Whether agents may run without a sandbox where this machine has none.',
-        }),
-      },
-      { additionalProperties: false, default: {} },
-    ),
-    providers: Type.Record(
-      Type.String({ pattern: '^[a-z0-9][a-z0-9_-]{0,63}$' }),
-      Type.Object(
-        {
-          kind: Type.Optional(Type.Enum(['anthropic', 'openai', 'google', 'openai_compatible'])),
-          base_url: Type.Optional(Type.String({ pattern: '^https?://', description: 'Another address than its own.' })),
-          api_key_env: Type.Optional(
-            Type.String({ minLength: 1, description: 'The variable of the daemon’s environment that holds the key.' }),
-          ),
-          api_key_file: Type.Optional(
-            Type.String({ pattern: '^/', description: 'A file that holds the key and nothing else.' }),
-          ),
-          models: Type.Optional(
-            Type.Record(
-              Type.String({ minLength: 1 }),
-              Type.Object(
-                {
-                  input: Type.Optional(Type.Number({ minimum: 0 })),
-                  output: Type.Optional(Type.Number({ minimum: 0 })),
-                  cached_input: Type.Optional(Type.Number({ minimum: 0 })),
-                  cache_write: Type.Optional(Type.Number({ minimum: 0 })),
-                },
-                { additionalProperties: false },
-              ),
-              { description: 'Models of one’s own, and what they cost in US dollars per million tokens.' },
-            ),
-          ),
-        },
-        { additionalProperties: false },
-      ),
-      {
-        default: {},
-        additionalProperties: false,
-        description: 'Where models are called: more providers, or changes to anthropic, openai and google.',
-      },
-    ),
+    sandbox: SandboxSettings,
+    providers: ProviderSettings,
     harnesses: Type.Record(
       Type.String({ pattern: '^[a-z0-9][a-z0-9_-]{0,63}$' }),
       Type.Object(
@@ -302,6 +286,7 @@ export const ConfigSchema = Type.Object(
           ),
           files: Type.Optional(Type.Record(Type.String(), Type.String())),
           auth_method: Type.Optional(Type.String()),
+          login: Type.Optional(LoginSettings),
           reports_cost: Type.Optional(Type.Boolean()),
           dialect: Type.Optional(
             Type.Enum(['anthropic', 'responses', 'chat', 'gemini', 'any'], {

@@ -16,6 +16,7 @@ import { crashPoint } from '../base/crash.ts';
 import type { Db, Tx } from '../base/db.ts';
 import type { Logger } from '../base/log.ts';
 import { type Paging, toPage } from '../base/page.ts';
+import type { Events } from '../events/events.ts';
 import { type Operations, toResourceError } from '../operations/operations.ts';
 import { createCollecting } from './collecting.ts';
 import { changesBetween, comparison, maxNamed, patchBetween } from './comparing.ts';
@@ -32,6 +33,7 @@ interface Needs {
   log: Logger;
   config: Config['checkpoints'];
   operations: Operations;
+  events: Events;
   places: Places;
   /** The daemon's data folder: trees are kept below it. */
   folder: string;
@@ -42,7 +44,7 @@ interface Needs {
 const day = 86_400_000;
 
 /** Checkpoints of workspaces: whole trees that were read back, and workspaces made again what they were. */
-export function createCheckpoints({ db, clock, log, config, operations, places, folder, isRunOpen }: Needs) {
+export function createCheckpoints({ db, clock, log, config, operations, events, places, folder, isRunOpen }: Needs) {
   const store = createStore(db);
   const keeping = createKeeping({ folder, config });
 
@@ -154,7 +156,17 @@ export function createCheckpoints({ db, clock, log, config, operations, places, 
     try {
       return await keeping.keep(workspace, { exclude: row.exclude }, (kept) => {
         crashPoint('checkpoint', 'kept');
-        db.write(() => store.update(checkpoint_id, whole(kept)));
+        db.write((tx) => {
+          store.update(checkpoint_id, whole(kept));
+          // Those around a run stand in its own history, which is announced.
+          events.announce(tx, {
+            organization_id: row.organization_id,
+            run_id: null,
+            type: 'checkpoint.created',
+            created_at: iso(clock.now()),
+            data: { object: 'checkpoint', id: checkpoint_id, trigger: row.trigger, workspace_id: row.workspace_id },
+          });
+        });
         return { done: { checkpoint_id, tree_hash: kept.tree_hash, file_count: kept.file_count } };
       });
     } catch (error) {

@@ -6,6 +6,18 @@ import type { HarnessRow } from './row.ts';
 const quiet = { NO_BROWSER: '1', CI: '1', NO_COLOR: '1', TERM: 'dumb' };
 const install = (id: string): string => `agentctl harnesses install ${id}`;
 
+/** Where harnesses that speak to many providers find the usual ones. */
+const providerHosts = [
+  'api.anthropic.com',
+  'api.openai.com',
+  'generativelanguage.googleapis.com',
+  'openrouter.ai',
+  'api.mistral.ai',
+  'api.deepseek.com',
+  'api.groq.com',
+  'api.x.ai',
+];
+
 /**
  * The harnesses that are known from the start. Where there is no key for a provider they use the login that the user has made
  * with them, in the user's own home; a row of the configuration with the same id takes a built-in one's place.
@@ -22,6 +34,8 @@ export const builtinRows: readonly HarnessRow[] = [
     auth_method: null,
     managed: null,
     modes: {},
+    enclosed_modes: {},
+    login: null,
     reports_cost: true,
     dialect: null,
     version_arguments: null,
@@ -39,6 +53,8 @@ export const builtinRows: readonly HarnessRow[] = [
     auth_method: null,
     managed: managed.builtin!,
     modes: { ask: 'ask', accept_edits: 'accept_edits', full: 'full' },
+    enclosed_modes: {},
+    login: { write: [], copy: [], guard: [], hosts: providerHosts },
     reports_cost: false,
     dialect: 'any',
     version_arguments: null,
@@ -56,6 +72,8 @@ export const builtinRows: readonly HarnessRow[] = [
     auth_method: null,
     managed: null,
     modes: {},
+    enclosed_modes: {},
+    login: null,
     reports_cost: true,
     dialect: null,
     version_arguments: null,
@@ -83,6 +101,22 @@ export const builtinRows: readonly HarnessRow[] = [
     auth_method: null,
     managed: managed.claude!,
     modes: {},
+    enclosed_modes: {},
+    login: {
+      write: ['.claude'],
+      copy: ['.claude.json'],
+      guard: [
+        '.claude/settings.json',
+        '.claude/settings.local.json',
+        '.claude/CLAUDE.md',
+        '.claude/agents',
+        '.claude/commands',
+        '.claude/hooks',
+        '.claude/plugins',
+        '.claude/skills',
+      ],
+      hosts: ['*.anthropic.com', 'claude.ai', '*.claude.ai', 'claude.com', '*.claude.com'],
+    },
     reports_cost: true,
     dialect: 'anthropic',
     version_arguments: ['--version'],
@@ -100,6 +134,21 @@ export const builtinRows: readonly HarnessRow[] = [
     auth_method: null,
     managed: managed.codex!,
     modes: { ask: 'read-only', accept_edits: 'agent', full: 'agent-full-access' },
+    enclosed_modes: { accept_edits: 'agent-full-access', full: 'agent-full-access' },
+    login: {
+      write: ['.codex'],
+      copy: [],
+      guard: [
+        '.codex/config.toml',
+        '.codex/hooks.json',
+        '.codex/AGENTS.md',
+        '.codex/AGENTS.override.md',
+        '.codex/prompts',
+        '.codex/rules',
+        '.codex/skills',
+      ],
+      hosts: ['*.openai.com', 'chatgpt.com', '*.chatgpt.com'],
+    },
     reports_cost: false,
     dialect: 'responses',
     version_arguments: ['--version'],
@@ -117,6 +166,23 @@ export const builtinRows: readonly HarnessRow[] = [
     auth_method: null,
     managed: managed.gemini!,
     modes: {},
+    enclosed_modes: {},
+    login: {
+      write: ['.gemini'],
+      copy: [],
+      guard: [
+        '.gemini/settings.json',
+        '.gemini/trustedFolders.json',
+        '.gemini/GEMINI.md',
+        '.gemini/.env',
+        '.gemini/commands',
+        '.gemini/extensions',
+        '.gemini/hooks',
+        '.gemini/policies',
+        '.gemini/skills',
+      ],
+      hosts: ['*.googleapis.com', 'accounts.google.com'],
+    },
     reports_cost: false,
     dialect: 'gemini',
     version_arguments: ['--version'],
@@ -142,6 +208,13 @@ export const builtinRows: readonly HarnessRow[] = [
     auth_method: null,
     managed: managed.opencode!,
     modes: {},
+    enclosed_modes: {},
+    login: {
+      write: ['.local/share/opencode'],
+      copy: ['.config/opencode/opencode.json', '.config/opencode/opencode.jsonc'],
+      guard: ['.local/share/opencode/bin'],
+      hosts: ['models.dev', 'opencode.ai', '*.opencode.ai', ...providerHosts],
+    },
     reports_cost: true,
     dialect: 'any',
     version_arguments: ['--version'],

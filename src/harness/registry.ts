@@ -6,7 +6,7 @@ import { installedProgram } from './installed.ts';
 import { isLoggedIn } from './login.ts';
 import { builtinRows } from './builtin.ts';
 import { findProgram } from './program.ts';
-import { fileOf, type HarnessLaunch, type HarnessRow } from './row.ts';
+import { fileOf, type HarnessLaunch, type HarnessLogin, type HarnessRow } from './row.ts';
 import { Versions } from './version.ts';
 
 /** A row of the configuration: a new harness, or changes to one that comes along. */
@@ -18,11 +18,15 @@ export interface HarnessSettings {
   /** Variables of the daemon's own environment to pass on. */
   pass_env?: string[];
   auth_method?: string;
+  /** What it keeps below the user's home, and the hosts it must reach. */
+  login?: Partial<HarnessLogin>;
   reports_cost?: boolean;
   dialect?: Exclude<HarnessRow['dialect'], null>;
   /** What sends its calls through a run's gateway. */
   managed?: { env?: Record<string, string>; files?: Record<string, string>; auth_method?: string };
 }
+
+const noLogin: HarnessLogin = { write: [], copy: [], guard: [], hosts: [] };
 
 /** What a registry is made of. */
 export interface RegistryOptions {
@@ -106,6 +110,8 @@ export function rowOf(id: string, settings: HarnessSettings): HarnessRow {
     auth_method: settings.auth_method ?? base?.auth_method ?? null,
     managed: managedOf(base, settings),
     modes: base?.modes ?? {},
+    enclosed_modes: base?.enclosed_modes ?? {},
+    login: { ...noLogin, ...base?.login, ...settings.login },
     reports_cost,
     dialect: settings.dialect ?? base?.dialect ?? 'any',
     version_arguments: base?.version_arguments ?? ['--version'],
@@ -173,7 +179,7 @@ export function createRegistry({ rows: settings, env, folder, isCallable }: Regi
       const row = rows.get(id);
       const found = row && program(row, workspace);
       if (!row || !found) return undefined;
-      const { kind, env: more, files, auth_method, managed, modes, reports_cost, capabilities: can } = row;
+      const { kind, env: more, files, auth_method, managed, modes, enclosed_modes, login, reports_cost } = row;
       const command = kind === 'shell' ? [] : [found, ...row.command.slice(1)];
       return {
         id,
@@ -185,8 +191,10 @@ export function createRegistry({ rows: settings, env, folder, isCallable }: Regi
         auth_method,
         managed,
         modes,
+        enclosed_modes,
+        login,
         reports_cost,
-        capabilities: can,
+        capabilities: row.capabilities,
       };
     },
 

@@ -349,7 +349,7 @@ class Conversation implements Half {
           `The agent does not offer the model ${spec.model} as an option; its start environment decides.`,
         );
     }
-    const mode = spec.harness.modes[spec.permission_mode];
+    const mode = { ...spec.harness.modes, ...(spec.sandbox && spec.harness.enclosed_modes) }[spec.permission_mode];
     const modes = options.find((option) => option.category === 'mode');
     if (mode !== undefined && modes?.values.includes(mode)) {
       if (modes.current !== mode) await set(modes.id, mode);

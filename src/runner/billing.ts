@@ -42,6 +42,8 @@ function plus(sum: Figures, call: ModelCall): Figures {
 interface MeteredStage extends Stage {
   /** Figures so far, as the gateway has them. */
   metered(figures: Figures): void;
+  /** Bytes of an answer came by: a sign of life. */
+  seen(): void;
 }
 
 /** The gateway of a run at work: each call becomes a record, the sums the run's figures. */
@@ -70,6 +72,7 @@ export class Billing {
         journal.record({ record: 'call', call });
         stage.metered(sum);
       },
+      seen: () => stage.seen(),
       shut: (why) => stage.stop(why),
       retry: ({ at, ...more }) => journal.event('retry.scheduled', { ...more, at: iso(at) }, 'daemon'),
     });

@@ -1,6 +1,7 @@
 import type { RunErrorCode, StopReason } from '../api/runs.ts';
 import type { Usage } from '../api/usage.ts';
 import type { Clock } from '../base/clock.ts';
+import type { Finding } from './vigil.ts';
 import type { Journal } from './journal.ts';
 import type { InputAnswer } from '../api/inputs.ts';
 import type { RunSpec } from './protocol.ts';
@@ -30,6 +31,8 @@ export type Cause =
   | { kind: 'output'; limit: number }
   /** No price is known for the model, and there is a limit to be kept. */
   | { kind: 'unpriced'; model: string }
+  /** It does nothing any more, or the same again and again. */
+  | { kind: 'stalled'; finding: Finding }
   /** The provider does not take our key. */
   | { kind: 'key'; message: string }
   /** A question came in a run that must not have any. */
@@ -60,6 +63,8 @@ export interface Stage {
   counted(bytes: number): void;
   /** Time does not count between `waiting(true)` and `waiting(false)`. */
   waiting(on: boolean): void;
+  /** A tool is called. */
+  toolCalled(name: string, input: unknown): void;
   /** Something was done that may have changed files. */
   touched(): void;
   /** Ends the run. */

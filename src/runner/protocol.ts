@@ -1,5 +1,6 @@
 import type { GrantPattern } from '../api/grants.ts';
 import type { InputAnswer, InputDraft } from '../api/inputs.ts';
+import type { Network } from '../api/network.ts';
 import type {
   FileChange,
   Isolation,
@@ -10,8 +11,10 @@ import type {
   TerminalStatus,
 } from '../api/runs.ts';
 import type { ModelCall, Usage } from '../api/usage.ts';
-import type { HarnessLaunch } from '../harness/row.ts';
+import type { VigilSettings } from './vigil.ts';
+import type { HarnessLaunch, HarnessLogin } from '../harness/row.ts';
 import type { Route } from '../providers/access.ts';
+import type { Relay } from './sandbox/relay.ts';
 
 /**
  * What passes between the daemon and a run's own process. The daemon sends one RunSpec line on the runner's standard input;
@@ -27,6 +30,8 @@ export const runFiles = {
   socket: 'ctl.sock',
   identity: 'runner.json',
   harness: 'harness.json',
+  /** The socket of the way out of the sandbox. */
+  egress: 'egress.sock',
   /** The model gateway's socket. */
   gateway: 'gateway.sock',
   /** The empty folders that stand in the workspace while it is guarded. */
@@ -55,6 +60,12 @@ export interface SandboxSpec {
   isolation: Isolation;
   /** The absolute path of bubblewrap. */
   program: string;
+  /** What passes connections on inside. */
+  relay: Relay;
+  /** What the run may reach. */
+  network: Network;
+  /** What the harness needs of the user's home; null for one that works without a login of the user's own. */
+  login: HarnessLogin | null;
   /** Folders that the run must not see, wherever they lie. */
   hidden: string[];
 }
@@ -96,6 +107,7 @@ export interface RunSpec {
   output_schema: Record<string, unknown> | null;
   /** Null where nothing is enforced. */
   sandbox: SandboxSpec | null;
+  vigil: VigilSettings;
   /** Bytes of output after which the run is failed. */
   max_output_bytes: number;
   /** Seconds between SIGTERM and SIGKILL. */

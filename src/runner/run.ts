@@ -13,6 +13,7 @@ import { identityOf } from './processes.ts';
 import type { Command, HarnessTraces, RunnerIdentity, RunSpec } from './protocol.ts';
 import { protocolVersion, runFiles } from './protocol.ts';
 import { Enclosure, type Start } from './sandbox/enclosure.ts';
+import { type Finding, sentenceOf, Vigil } from './vigil.ts';
 import { Watch } from './tree.ts';
 import { verdictOf } from './verdict.ts';
 
@@ -37,6 +38,7 @@ export class Run implements Stage {
   readonly clock: Clock;
   readonly journal: Journal;
   readonly #meter: Meter;
+  readonly #vigil: Vigil;
   #control: Control | null = null;
   #watch: Watch | null = null;
   #lineages: Lineage[] = [];
@@ -58,6 +60,7 @@ export class Run implements Stage {
       grown: (size) => this.#control?.wake(size),
       stuck: (error) => this.stop({ kind: 'disk', message: error.message }),
     });
+    this.#vigil = new Vigil({ clock, settings: spec.vigil, found: (...found) => this.#found(...found) });
     this.#meter = new Meter({
       clock,
       limits: spec.limits,
@@ -87,8 +90,8 @@ export class Run implements Stage {
     let outcome: Outcome = { status: 'cancelled' };
     if (!this.#cause) {
       try {
-        if (spec.sandbox) this.#enclosure = Enclosure.open(spec, spec.sandbox);
         if (spec.gateway) this.#billing = await Billing.open(this, spec.gateway);
+        if (spec.sandbox) this.#enclosure = await Enclosure.open(spec, spec.sandbox, (text) => this.#warn(text));
         const half =
           spec.harness.kind === 'shell'
             ? (await import('./shell.ts')).startShell(this)
@@ -133,6 +136,7 @@ export class Run implements Stage {
     const { spec, clock, journal } = this;
     this.#over = true;
     this.#meter.stop();
+    this.#vigil.pause();
     const graceMs = spec.grace_seconds * 1000;
     const left: number[] = [];
     const traces = this.#lineages.length > 0 ? this.#lineages.map((one) => one.traces) : [];
@@ -151,11 +155,7 @@ export class Run implements Stage {
       const sentence = `These processes could not be ended: ${left.join(', ')}.`;
       journal.event('log', { level: 'error', stream: 'daemon', text: sentence }, 'daemon');
     }
-    const made = this.#enclosure?.close() ?? [];
-    if (made.length > 0) {
-      const sentence = `This run made ${made.join(', ')}: programs that you use here may run what is in there. Look at it first.`;
-      journal.event('log', { level: 'warn', stream: 'daemon', text: sentence }, 'daemon');
-    }
+    await this.#enclosure?.close();
     const changed = await this.#watch?.end();
     if (changed && changed.left > 0) {
       const sentence = `The list of changes ends after ${changed.changes.length} files; ${changed.left} more changed.`;
@@ -178,6 +178,10 @@ export class Run implements Stage {
     await journal.flush();
     await this.#control?.close();
     journal.close();
+  }
+
+  #warn(text: string): void {
+    this.journal.event('log', { level: 'warn', stream: 'daemon', text }, 'daemon');
   }
 
   #obey(command: Command): void {
@@ -236,6 +240,7 @@ export class Run implements Stage {
     this.journal.record({ record: 'started', at, harness_version: version, harness_path, model });
     void this.journal.flush();
     this.#meter.start();
+    this.#vigil.start();
   }
 
   get gateway(): string | null {
@@ -253,13 +258,30 @@ export class Run implements Stage {
 
   counted(bytes: number): void {
     this.#output += bytes;
+    this.seen();
     const limit = this.spec.max_output_bytes;
     if (this.#output > limit) this.stop({ kind: 'output', limit });
   }
 
   waiting(on: boolean): void {
-    if (on) this.#meter.pause();
-    else if (!this.#over) this.#meter.start();
+    if (this.#over && !on) return;
+    for (const one of [this.#meter, this.#vigil]) {
+      if (on) one.pause();
+      else one.start();
+    }
+  }
+
+  seen(): void {
+    this.#vigil.touch();
+  }
+
+  toolCalled(name: string, input: unknown): void {
+    this.#vigil.tool(name, input);
+  }
+
+  #found(finding: Finding, isEnd: boolean): void {
+    this.journal.event('log', { level: 'warn', stream: 'daemon', text: sentenceOf(finding) }, 'daemon');
+    if (isEnd) this.stop({ kind: 'stalled', finding });
   }
 
   touched(): void {

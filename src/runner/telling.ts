@@ -36,6 +36,7 @@ export class Telling {
       }
       default:
         this.#fallSilent();
+        if (step.type === 'tool.started') this.#stage.toolCalled(step.data.name, step.data.input);
         journal.event(step.type, step.data, step.type === 'log' ? 'daemon' : 'harness');
     }
   }

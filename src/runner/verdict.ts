@@ -1,4 +1,5 @@
 import type { StopReason, TerminalStatus } from '../api/runs.ts';
+import { sentenceOf } from './vigil.ts';
 import type { Cause, Outcome, RunError } from './half.ts';
 
 /** How a run ended. */
@@ -47,6 +48,8 @@ function ofCause(cause: Cause): Verdict {
         `No price is known for the model "${cause.model}", so the run's cost limit cannot be kept. Name its price in the configuration (providers.<id>.models), or leave the limit out.`,
         { reason: 'unpriced_model', model: cause.model },
       );
+    case 'stalled':
+      return failed('harness_stalled', 'harness_stalled', sentenceOf(cause.finding), { ...cause.finding }, true);
     case 'key':
       return failed('provider_error', 'provider_auth', cause.message);
     case 'output':

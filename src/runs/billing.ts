@@ -1,14 +1,18 @@
 import { Fault } from '../api/error.ts';
 import type { Run, RunLimits } from '../api/runs.ts';
-import type { Clock } from '../base/clock.ts';
+import { type Clock, iso } from '../base/clock.ts';
+import type { Config } from '../base/config.ts';
 import type { CreditsRoom } from '../credits/credits.ts';
 import type { Registry } from '../harness/registry.ts';
 import type { Providers } from '../providers/providers.ts';
 import type { GatewaySpec } from '../runner/protocol.ts';
+import type { UsageLedger } from '../usage/usage.ts';
 import type { RunRow } from './store.ts';
 
 interface Needs {
   clock: Clock;
+  config: Pick<Config, 'budgets'>;
+  usage: Pick<UsageLedger, 'spent'>;
   registry: Pick<Registry, 'kind' | 'managedDialect' | 'knowsCost'>;
   providers: Pick<Providers, 'route' | 'keyNames'>;
   credits: Pick<CreditsRoom, 'limitOf'>;
@@ -27,6 +31,8 @@ export interface Billing {
   limitsOf(organization: string, harness: string, mode: Mode, limits: RunLimits | undefined): RunLimits;
   /** Throws `invalid_request` when a cost limit could not be kept. */
   assertKept(limits: RunLimits | undefined, harness: string, model: string | null, mode: Mode): void;
+  /** Throws `insufficient_credits` for a managed run when the month's budget of its organization or project is used up. */
+  assertBudget(mode: Mode, harness: string, owner: { organization_id: string; id: string }): void;
   /** Whether the run's calls go through a gateway. */
   isMetered(row: Pick<RunRow, 'harness' | 'billing_mode'>): boolean;
   /** The gateway of a run that is to begin; null for one whose harness calls models by itself, undefined when the key has gone. */
@@ -40,7 +46,7 @@ const refuse = (path: string, message: string): Fault =>
  * The rules of contract section 7, "billing_mode": a managed run's calls go through its gateway, with a key of ours. A harness
  * that cannot be told where to call is metered by what it reports, and `external` is the harness's own account.
  */
-export function createBilling({ clock, registry, providers, credits }: Needs): Billing {
+export function createBilling({ clock, config, registry, providers, usage, credits }: Needs): Billing {
   const routeOf = (harness: string, model: string | null) => {
     const dialect = registry.managedDialect(harness);
     return dialect === null ? null : providers.route(dialect, model);
@@ -72,6 +78,31 @@ export function createBilling({ clock, registry, providers, credits }: Needs): B
         'limits/max_cost_micro_usd',
         `The harness "${harness}" does not report what it costs, so a cost limit cannot be kept.`,
       );
+    },
+
+    assertBudget(mode, harness, { organization_id, id }) {
+      if (mode === 'external' || registry.kind(harness) === 'shell') return;
+      const { organization_month_usd, project_month_usd } = config.budgets;
+      const month = `${iso(clock.now()).slice(0, 7)}-01T00:00:00.000Z`;
+      const check = (what: 'organization' | 'project', whose: string, dollars: number | undefined): void => {
+        if (dollars === undefined) return;
+        const spent = usage.spent(`${what}_id`, whose, month);
+        if (spent < BigInt(Math.round(dollars * 1e6))) return;
+        throw new Fault(
+          'insufficient_credits',
+          `The budget of this ${what} for this month, ${dollars} US dollars, is used up. It is the setting budgets.${what}_month_usd.`,
+          {
+            details: {
+              available_micro_usd: '0',
+              required_micro_usd: null,
+              spent_micro_usd: String(spent),
+              budget: what,
+            },
+          },
+        );
+      };
+      check('organization', organization_id, organization_month_usd);
+      check('project', id, project_month_usd);
     },
 
     isMetered: ({ harness, billing_mode }) => billing_mode === 'managed' && registry.managedDialect(harness) !== null,

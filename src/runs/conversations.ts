@@ -26,6 +26,7 @@ const kept = [
   'on_input',
   'input_timeout_seconds',
   'sandbox',
+  'network',
   'checkpoint',
   'artifacts',
 ] as const satisfies (keyof RunRow)[];
@@ -67,7 +68,9 @@ export function createConversations({ store, runs, projects, workspaces, session
     /** Accepts the next message of a conversation as a run. */
     send(tx: Tx, organization: string, id: string, body: MessageCreate, api_key_id: string | null): RunAccepted {
       const before = latest(sessions.get(organization, id));
-      const settings = before && Object.fromEntries(kept.map((name) => [name, before[name]]));
+      // Without a sandbox there is nothing to say of the network.
+      const names = kept.filter((name) => name !== 'network' || before?.sandbox !== 'none');
+      const settings = before && Object.fromEntries(names.map((name) => [name, before[name]]));
       return runs.create(tx, organization, { ...settings, ...body, session_id: id }, api_key_id);
     },
 

@@ -1,7 +1,9 @@
 import { Fault } from '../api/error.ts';
+import type { Network } from '../api/network.ts';
 import type { Run } from '../api/runs.ts';
 import type { Config } from '../base/config.ts';
 import type { Registry } from '../harness/registry.ts';
+import type { HarnessLaunch } from '../harness/row.ts';
 import type { SandboxSpec } from '../runner/protocol.ts';
 import type { Sandbox } from '../runner/sandbox/sandbox.ts';
 import type { RunRow } from './store.ts';
@@ -14,10 +16,13 @@ interface Needs {
 
 /** Which runs are enclosed, and which may not begin. */
 export interface Enclosing {
-  /** Throws `sandbox_unavailable` for a run that may not be without a sandbox where there is none. */
-  assertPossible(wanted: Run['sandbox'], harness: string): void;
+  /**
+   * What a run of this kind may reach. Throws `sandbox_unavailable` for one that may not be without a sandbox where there is none,
+   * and `invalid_request` for one that wants a network that only a sandbox can give, and none.
+   */
+  admit(wanted: Run['sandbox'], network: Network | undefined, harness: string): Network;
   /** How to enclose a run that is to begin; null for one that goes without, undefined for one that may not begin any more. */
-  of(row: Pick<RunRow, 'sandbox' | 'harness'>): SandboxSpec | null | undefined;
+  of(row: Pick<RunRow, 'sandbox' | 'network' | 'harness'>, launch: HarnessLaunch): SandboxSpec | null | undefined;
 }
 
 /**
@@ -30,22 +35,34 @@ export function createEnclosing({ config, registry, sandbox }: Needs): Enclosing
     (wanted === 'auto' && (registry.kind(harness) === 'shell' || config.sandbox.unavailable === 'allow'));
 
   return {
-    assertPossible(wanted, harness) {
-      if (mayGoWithout(wanted, harness)) return;
-      const state = sandbox.state(registry.kind(harness));
-      if (state.available) return;
+    admit(wanted, network, harness) {
+      const isLimited = network !== undefined && network !== 'allow';
+      if (wanted === 'none') {
+        if (!isLimited) return 'allow';
+        const message = 'Only a sandbox can limit the network: leave one of "network" and sandbox "none" away.';
+        throw new Fault('invalid_request', message, {
+          param: 'network',
+          details: { errors: [{ path: '/network', message }] },
+        });
+      }
+      const state = sandbox.state();
+      if (state.available) return network ?? config.sandbox.network;
+      if (mayGoWithout(wanted, harness) && !isLimited) return 'allow';
+      const needed = isLimited ? 'required' : wanted;
       const without =
-        wanted === 'required'
+        needed === 'required'
           ? ''
           : ' Or let it do all that your account can: send sandbox "none" for this run, or set sandbox.unavailable = "allow".';
       throw new Fault('sandbox_unavailable', `This run needs a sandbox, and there is none here. ${state.reason}`, {
-        details: { sandbox: wanted, reason: state.reason, remedy: `${state.remedy}${without}` },
+        details: { sandbox: needed, reason: state.reason, remedy: `${state.remedy}${without}` },
       });
     },
 
-    of({ sandbox: wanted, harness }) {
-      const spec = wanted === 'none' ? null : sandbox.spec(registry.kind(harness) ?? 'acp');
-      return spec ?? (mayGoWithout(wanted, harness) ? null : undefined);
+    of({ sandbox: wanted, network, harness }, { login }) {
+      const box = wanted === 'none' ? null : sandbox.spec();
+      const spec = box && { ...box, network, login };
+      const isLimited = network !== 'allow' && wanted !== 'none';
+      return spec ?? (mayGoWithout(wanted, harness) && !isLimited ? null : undefined);
     },
   };
 }

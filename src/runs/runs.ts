@@ -56,7 +56,7 @@ interface Needs {
   checkpoints: Checkpoints;
   resolve: Resolving;
   artifacts: Pick<Artifacts, 'idsOf'>;
-  enclosing: Pick<Enclosing, 'assertPossible'>;
+  enclosing: Pick<Enclosing, 'admit'>;
   billing: Billing;
   usage: UsageLedger;
   credits: CreditsRoom;
@@ -225,11 +225,12 @@ export function createRuns(needs: Needs) {
       const { harness, model, agent_id, agent_revision } = resolved;
       assertSchema(body.output_schema);
       const sandbox = body.sandbox ?? 'auto';
-      enclosing.assertPossible(sandbox, harness);
+      const network = enclosing.admit(sandbox, body.network, harness);
       assertGlobs(body.artifacts ?? []);
       const billing_mode = billing.modeOf(harness, resolved.model, body.billing_mode);
       const limits = billing.limitsOf(organization, harness, billing_mode, resolved.limits);
       billing.assertKept(limits, harness, resolved.model, billing_mode);
+      billing.assertBudget(billing_mode, harness, project);
       if (session?.status === 'archived')
         throw new Fault('invalid_state', 'This session is archived.', { details: { state: 'archived' } });
       if (body.on_busy === 'reject' && session && store.hasOpen('session_id', session.id))
@@ -265,6 +266,7 @@ export function createRuns(needs: Needs) {
         billing_mode,
         input_timeout_seconds: body.input_timeout_seconds ?? 86_400,
         sandbox,
+        network,
         output_schema: body.output_schema ?? null,
         checkpoint: { before: body.checkpoint?.before ?? true, after: body.checkpoint?.after ?? true },
         artifacts: body.artifacts ?? [],

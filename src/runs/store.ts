@@ -29,6 +29,7 @@ const read = reader<RunRow>({
     'error',
     'usage',
     'isolation',
+    'network',
     'checkpoint_ids',
     'changes',
     'runner',
@@ -54,7 +55,8 @@ export interface RunFilter {
 export const createStore = (db: Db) => ({
   /** Answers the integer key. */
   add(run: Omit<RunRow, 'key'>): number {
-    const row = toColumns(run);
+    // A word or an object: as JSON the one can be told from the other.
+    const row = { ...toColumns(run), network: JSON.stringify(run.network) };
     return db.insert(insertSql('runs', row), row);
   },
 

@@ -214,7 +214,7 @@ export function createSupervisor(needs: Needs) {
     mkdirSync(session_folder, { recursive: true, mode: 0o700 });
     mkdirSync(join(folder, runFiles.artifacts), { recursive: true, mode: 0o700 });
     crashPoint('start', 'begin');
-    const enclosed = enclosing.of(queued);
+    const enclosed = enclosing.of(queued, launch);
     if (enclosed === undefined) {
       const message = 'This run needs a sandbox, and this machine has none any more.';
       fail(queued, 'harness_failed', 'internal_error', message, { reason: 'sandbox_unavailable' });
@@ -294,6 +294,7 @@ export function createSupervisor(needs: Needs) {
       output_schema: row.output_schema,
       max_output_bytes: config.runs.max_output_bytes,
       grace_seconds: config.runs.grace_seconds,
+      vigil: config.runs,
     };
   };
 

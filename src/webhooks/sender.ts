@@ -24,7 +24,10 @@ interface Needs {
   changed(): void;
 }
 
-/** Exchanges at once with one endpoint; with one at which nothing arrives; and with all. */
+/**
+ * Exchanges at once with one endpoint; with one at which nothing arrives; and with all, where the first of each endpoint does not
+ * count: however many hang, another one still has its turn.
+ */
 const perEndpoint = 4;
 const perFailing = 1;
 const inAll = 64;
@@ -143,7 +146,7 @@ export function createSender({ db, clock, log, store, endpoints, destinations, e
         .map((endpoint) => ({ endpoint, under: busy(endpoint.id) }))
         .toSorted((a, b) => a.under - b.under)) {
         const most = endpoint.failing_since === null ? perEndpoint : perFailing;
-        const room = Math.min(most - under, inAll - sending.size);
+        const room = Math.min(most - under, Math.max(under === 0 ? 1 : 0, inAll - sending.size));
         const next = store.nextDue(endpoint.id, at);
         if (next !== null) soonest = Math.min(soonest ?? Infinity, Date.parse(next) - now);
         if (room <= 0) continue;
@@ -160,6 +163,9 @@ export function createSender({ db, clock, log, store, endpoints, destinations, e
     async settle(): Promise<void> {
       await Promise.all([...sending.values()].map(({ done }) => done));
     },
+
+    /** Whether some have ended and others have not. */
+    hasMore: (): boolean => finished.length > 0 && finished.length < sending.size,
 
     busy: (): boolean => sending.size > 0,
 

@@ -28,6 +28,8 @@ interface Needs {
 const day = 86_400_000;
 /** Announcements read, and rows removed, in one transaction, so that nobody waits long for it. */
 const batch = 500;
+/** Turns of the event loop in which outcomes are gathered before they are written down together. */
+const turns = 8;
 const tidyEvery = 3_600_000;
 
 /**
@@ -77,6 +79,8 @@ export function createWebhooks(needs: Needs) {
     clock,
     log,
     async step() {
+      // A commit costs as much as many attempts: those that are about to end are waited for.
+      for (let turn = 0; turn < turns && sender.hasMore(); turn++) await new Promise(setImmediate);
       sender.record();
       while (read()) await new Promise(setImmediate);
       const soonest = sender.start();

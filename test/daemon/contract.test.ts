@@ -41,7 +41,9 @@ describe('every reply is what its row says', () => {
   const gate = createGate();
   let busy: { run_id: string; session_id: string };
 
-  /** Calls an operation by its name and checks the answer against its row. */
+  let keys = 0;
+
+  /** Calls an operation by its name and checks the answer against its row; what changes something is repeated with its key. */
   const call = async (
     id: OperationId,
     {
@@ -55,7 +57,20 @@ describe('every reply is what its row says', () => {
     const url =
       endpoint.path.replace(/\{(\w+)\}/g, (_, name: string) => (path[name] as string | undefined) ?? ids[name]!) +
       query;
-    const answer = await scene.call(endpoint.method, url, body, headers);
+    const key: Record<string, string> =
+      endpoint.effect === 'read' || endpoint.open ? {} : { 'idempotency-key': `${id}-${(keys += 1)}` };
+    const answer = await scene.call(endpoint.method, url, body, { ...key, ...headers });
+    if ('idempotency-key' in key && id !== 'rotateSession') {
+      const again = await scene.call(endpoint.method, url, body, { ...key, ...headers });
+      const { status, text, headers: said } = again;
+      expect({ id, status, text, replayed: said['idempotent-replayed'], location: said.location }).toEqual({
+        id,
+        status: answer.status,
+        text: answer.text,
+        replayed: 'true',
+        location: answer.headers.location,
+      });
+    }
     expect({ id, status: answer.status, text: answer.status < 300 ? '' : answer.text }).toEqual({
       id,
       status: endpoint.status,
@@ -143,7 +158,10 @@ describe('every reply is what its row says', () => {
     await call('revokeApiKey', { key_id: key.id });
     const { body: me } = await call('getMe');
     ids.organization_id = me.organization.id;
-    const { body: organization, headers } = await call('createOrganization', { body: { name: 'Other' } });
+    const { body: organization, headers } = await call('createOrganization', {
+      headers: { 'x-organization-id': me.organization.id },
+      body: { name: 'Other' },
+    });
     expect(headers.location).toBe(`/v1/organizations/${organization.id}`);
     // From here on the user has two memberships and names one.
     const within = { headers: { 'x-organization-id': me.organization.id }, organization_id: organization.id };

@@ -23,11 +23,17 @@ beforeAll(async () => {
           { text: 'Done.' },
         ],
       },
+      { when: 'AGAIN', steps: [{ calls: [{ do: 'shell', command: 'true' }] }] },
+      { when: 'BROKEN', steps: [{ error: { status: 400, message: 'this model is not for you' } }] },
     ],
   });
   opened = await openApp({
     env: { ANTHROPIC_API_KEY: secret, ANTHROPIC_BASE_URL: model.url },
-    config: { sandbox: { unavailable: 'allow' } },
+    config: {
+      sandbox: { unavailable: 'allow' },
+      runs: { warm_runners: 0, grace_seconds: 1, repeated_calls: 4, repeated_calls_stop: true },
+      budgets: { project_month_usd: 0.05 },
+    },
   });
   project = (await opened.call('POST', '/v1/projects', { name: 'gateway' })).body.id;
 }, 30_000);
@@ -86,6 +92,101 @@ test(
     expect(filesIn(opened.home.data).filter((file) => readFileSync(file).includes(secret))).toEqual([]);
   },
 );
+
+test('a cost limit ends the run at the call that passed it', { timeout: 30_000 }, async () => {
+  const limits = { max_cost_micro_usd: '4000' };
+  const ended = await run({ model: 'claude-sonnet-4-5', prompt: 'AGAIN', permission_mode: 'full', limits });
+  expect(ended).toMatchObject({
+    status: 'failed',
+    stop_reason: 'cost_limit',
+    error: { code: 'cost_limit_exceeded' },
+    usage: { cost_micro_usd: String(2 * perCall) },
+  });
+  expect(calls(ended.id)).toHaveLength(2);
+  const events = await opened.call('GET', `/v1/runs/${ended.id}/events?limit=1000`);
+  const warnings = events.body.data.filter(({ type }: { type: string }) => type === 'limit.warning');
+  expect(warnings).toMatchObject([{ data: { limit: 'cost', percent: 95 } }]);
+});
+
+test('a run without a known price cannot keep a limit, and says so', { timeout: 30_000 }, async () => {
+  const limits = { max_cost_micro_usd: '4000' };
+  const ended = await run({ model: 'anthropic/nobody-knows-it', prompt: 'HELLO', limits });
+  expect(ended).toMatchObject({
+    status: 'failed',
+    error: { code: 'provider_error', details: { reason: 'unpriced_model' } },
+  });
+});
+
+test('the same call again and again ends a run where it is set so', { timeout: 30_000 }, async () => {
+  const ended = await run({ model: 'claude-sonnet-4-5', prompt: 'AGAIN', permission_mode: 'full' });
+  expect(ended).toMatchObject({ status: 'failed', stop_reason: 'harness_stalled', error: { code: 'harness_stalled' } });
+});
+
+test('what the provider says is the run’s error', { timeout: 30_000 }, async () => {
+  const ended = await run({ model: 'claude-sonnet-4-5', prompt: 'BROKEN' });
+  expect(ended).toMatchObject({
+    status: 'failed',
+    stop_reason: 'provider_error',
+    error: { code: 'provider_error', message: 'anthropic answered 400: this model is not for you' },
+    usage: { cost_micro_usd: '0' },
+  });
+});
+
+test('who has no key is told so; without a word the harness’s own login is used', async () => {
+  const body = { project_id: project, harness: 'codex', prompt: 'x', checkpoint: { before: false, after: false } };
+  const refused = await opened.call('POST', '/v1/runs', { ...body, billing_mode: 'managed' });
+  expect(refused).toMatchObject({ status: 400, body: { error: { param: 'billing_mode' } } });
+  expect(refused.body.error.message).toContain('OPENAI_API_KEY');
+  const { body: accepted } = await opened.call('POST', '/v1/runs', body);
+  expect((await opened.call('GET', `/v1/runs/${accepted.run_id}`)).body.billing_mode).toBe('external');
+});
+
+test('a budget that is used up lets no managed run begin', async () => {
+  const used = {
+    input_tokens: 0,
+    cached_input_tokens: 0,
+    cache_write_tokens: 0,
+    output_tokens: 0,
+    reasoning_tokens: 0,
+  };
+  const row = opened.app.db.get<{ run_id: string }>('SELECT run_id FROM model_calls LIMIT 1')!;
+  const { app } = opened;
+  app.db.write((tx) =>
+    app.usage.record(tx, app.runs.find(app.db.get<{ id: string }>('SELECT id FROM organizations')!.id, row.run_id), {
+      call_id: 'more',
+      at: new Date().toISOString(),
+      provider: 'anthropic',
+      model: 'x',
+      dialect: 'anthropic',
+      status: 'completed',
+      http_status: 200,
+      main: true,
+      duration_ms: 1,
+      ...used,
+      cost_micro_usd: '50000',
+      cost_source: 'reported',
+    }),
+  );
+  const body = { project_id: project, harness: 'builtin', prompt: 'x' };
+  const refused = await opened.call('POST', '/v1/runs', body);
+  expect(refused).toMatchObject({
+    status: 402,
+    body: { error: { code: 'insufficient_credits', details: { budget: 'project' } } },
+  });
+  expect((await opened.call('POST', '/v1/runs', { ...body, harness: 'shell', prompt: 'true' })).status).toBe(202);
+});
+
+test('models: those of a provider with a key can be had, others lack one', async () => {
+  const { body } = await opened.call('GET', '/v1/models?limit=200');
+  const of = (id: string) => body.data.find((one: { id: string }) => one.id === id);
+  expect(of('claude-sonnet-4-5')).toMatchObject({
+    provider: 'anthropic',
+    status: 'available',
+    pricing: { input: '3000000' },
+  });
+  expect(of('gpt-5.5')).toMatchObject({ provider: 'openai', status: 'missing_credentials' });
+  expect(of('claude-sonnet-4-5').harnesses).toContain('builtin');
+});
 
 /** All files below a folder. */
 const filesIn = (folder: string): string[] =>

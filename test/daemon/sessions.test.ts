@@ -21,6 +21,7 @@ const config = {
   },
 };
 const unkept = { before: false, after: false };
+const cheap = { sandbox: 'none', checkpoint: unkept };
 
 let scene: TestApp;
 let project: string;
@@ -61,7 +62,13 @@ describe('a run with an agent', () => {
       on_input: 'reject',
     };
     const { id: agent_id } = await make('/v1/agents', definition);
-    const begun = await createRun(scene, { project_id: project, agent_id, prompt: 'go', limits: { max_turns: 3 } });
+    const begun = await createRun(scene, {
+      project_id: project,
+      agent_id,
+      ...cheap,
+      prompt: 'go',
+      limits: { max_turns: 3 },
+    });
     await call('PATCH', `/v1/agents/${agent_id}`, { instructions: 'Be long.', model: 'm2' });
     expect(await text(begun.run_id)).toContain('Be brief.');
     expect((await call('GET', `/v1/runs/${begun.run_id}`)).body).toMatchObject({
@@ -76,15 +83,15 @@ describe('a run with an agent', () => {
     const started = (await events(begun.run_id)).find(({ type }) => type === 'run.started');
     expect(started?.data).toMatchObject({ agent_id, agent_revision: 1, harness: 'telling', model: 'm1' });
 
-    const newest = await createRun(scene, { project_id: project, agent_id, prompt: 'go', model: 'mine' });
+    const newest = await createRun(scene, { project_id: project, agent_id, ...cheap, prompt: 'go', model: 'mine' });
     expect(await text(newest.run_id)).toContain('Be long.');
     expect((await call('GET', `/v1/runs/${newest.run_id}`)).body).toMatchObject({ agent_revision: 2, model: 'mine' });
-    const older = await createRun(scene, { project_id: project, agent_id, agent_revision: 1, prompt: 'go' });
+    const older = await createRun(scene, { project_id: project, agent_id, agent_revision: 1, ...cheap, prompt: 'go' });
     expect(await text(older.run_id)).toContain('Be brief.');
 
     // An archived agent begins nothing; what has begun with it goes on, at its own revision.
     await call('DELETE', `/v1/agents/${agent_id}`);
-    const refused = await call('POST', '/v1/runs', { project_id: project, agent_id, prompt: 'go' });
+    const refused = await call('POST', '/v1/runs', { project_id: project, agent_id, ...cheap, prompt: 'go' });
     expect(refused.body.error).toMatchObject({ code: 'invalid_state', details: { state: 'archived' } });
     expect(await text(await send(begun.session_id, { prompt: 'more' }))).toContain('Be brief.');
     expect((await call('GET', `/v1/sessions/${begun.session_id}`)).body).toMatchObject({
@@ -140,6 +147,17 @@ describe('a conversation', () => {
     const second = await send(first.session_id, { prompt: 'two', limits: { max_turns: 5 } });
     expect(await text(second)).toMatch(/<user>\none\n<\/user>\n<assistant>\none\n<\/assistant>[^]*two$/);
     expect((await call('GET', `/v1/runs/${second}`)).body).toMatchObject({ ...how, limits: { max_turns: 5 } });
+  });
+
+  test('a message is kept from the network as the run before was', async () => {
+    const how = { harness: 'shell', checkpoint: unkept, network: 'deny' };
+    const first = await call('POST', '/v1/runs', { project_id: project, prompt: 'true', ...how });
+    // Where there is no sandbox neither of them begins.
+    const session = first.status === 202 ? first.body.session_id : null;
+    const second = session && (await send(session, { prompt: 'true' }));
+    const { body } = second ? await call('GET', `/v1/runs/${second}`) : { body: { network: 'deny' } };
+    expect(body.network).toEqual('deny');
+    if (second) await untilRun(scene, second, ended);
   });
 
   test('goes on in the harness’s own words after the daemon was started anew', async () => {
@@ -394,7 +412,7 @@ describe('a session that is busy', () => {
             return { file, prompt: `until [ -e '${file}' ] || [ ! -d '${gates}' ]; do sleep 0.01; done` };
           };
           const { file, prompt } = script();
-          const first = await createRun(app, { project_id, harness: 'shell', prompt, checkpoint: unkept });
+          const first = await createRun(app, { project_id, harness: 'shell', prompt, ...cheap });
           accepted.push({ id: first.run_id, file });
           const get = async (id: string) => (await app.call('GET', `/v1/runs/${id}`)).body;
           const open = async () => {

@@ -1,13 +1,15 @@
 import { readFileSync } from 'node:fs';
+import { connect, createServer } from 'node:net';
 import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { createRegistry } from '../../src/harness/registry.ts';
+import { createRegistry, type Registry } from '../../src/harness/registry.ts';
 import { findRun, tracesIn } from '../../src/runner/ending.ts';
-import type { RunSpec } from '../../src/runner/protocol.ts';
+import { runFiles, type RunSpec } from '../../src/runner/protocol.ts';
 import { installed, type RealAgent, realAgents } from '../kit/agents.ts';
 import { type FakeModel, type Scenario, startFakeModel } from '../kit/fake-model.ts';
 import { isLong } from '../kit/random.ts';
 import { Place, type Runner, until } from '../kit/runner.ts';
+import { noSandbox, sandboxSpec } from '../kit/sandbox.ts';
 
 /** The real programs, against a model that plays a script. Which: all that are asked for in AGENTS, or the two that are light. */
 const wanted = (process.env.AGENTS ?? (isLong ? 'gemini,opencode,codex,claude' : 'gemini,opencode')).split(',');
@@ -50,6 +52,9 @@ describe.each(realAgents.filter(({ id }) => wanted.includes(id)))('$id', { timeo
   let model: FakeModel;
   let missing: string | null = null;
   let launch: RunSpec['harness'];
+  let known: Registry;
+  /** The same for a sandbox, in which the model is reached by the gateway's port. */
+  let enclosed: RunSpec['harness'];
 
   beforeAll(async () => {
     model = await startFakeModel(scenario);
@@ -59,13 +64,15 @@ describe.each(realAgents.filter(({ id }) => wanted.includes(id)))('$id', { timeo
       return;
     }
     const path = `${found.path}:${dirname(process.execPath)}:/usr/bin:/bin`;
-    const registry = createRegistry({
-      rows: { [agent.id]: agent.settings(model.url) },
-      env: { PATH: path, HOME: '/nonexistent' },
-    });
-    const started = registry.launch(agent.id);
-    if (!started) missing = `${agent.program} was not found.`;
-    else launch = started;
+    known = createRegistry({ rows: {}, env: { PATH: path, HOME: '/nonexistent' } });
+    const launchWith = (url: string) =>
+      createRegistry({
+        rows: { [agent.id]: agent.settings(url) },
+        env: { PATH: path, HOME: '/nonexistent' },
+      }).launch(agent.id);
+    const [started, inside] = [launchWith(model.url), launchWith('http://127.0.0.1:4100')];
+    if (!started || !inside) missing = `${agent.program} was not found.`;
+    else [launch, enclosed] = [started, inside];
   }, 180_000);
   afterAll(() => model.close());
 
@@ -78,6 +85,30 @@ describe.each(realAgents.filter(({ id }) => wanted.includes(id)))('$id', { timeo
       limits: { timeout_seconds: 120, max_cost_micro_usd: null, max_turns: null },
     });
   const gone = (place: Place, runner: Runner) => findRun(tracesIn(place.folder, runner.spec.run_id));
+
+  test('works in a sandbox with the gateway as its only way out, and ends with it', async ({ skip }) => {
+    if (missing) skip(missing);
+    if (noSandbox) skip('There is no sandbox here.');
+    await using place = new Place();
+    const port = Number(new URL(model.url).port);
+    const gateway = createServer({ allowHalfOpen: true }, (near) => {
+      const far = connect({ port, host: '127.0.0.1', allowHalfOpen: true });
+      near.pipe(far).pipe(near);
+      for (const socket of [near, far]) socket.on('error', () => socket.destroy());
+    }).listen(join(place.folder, runFiles.gateway));
+    const spec = place.spec('HELLO please');
+    const sandbox = sandboxSpec({ hidden: [join(place.root, 'data')] });
+    const env = { PATH: `${dirname(process.execPath)}:/usr/bin:/bin`, LANG: 'C.UTF-8', HOME: join(place.root, 'home') };
+    const runner = place.start({ ...spec, harness: enclosed, model: agent.model, env, sandbox });
+    const final = await runner.final(150_000);
+    gateway.close();
+    expect({ ...final, errors: runner.events('log') }).toMatchObject({
+      status: 'completed',
+      text: 'Done: hello.txt is written.',
+    });
+    expect(readFileSync(join(place.workspace, 'hello.txt'), 'utf8')).toBe('hello from the fake model\n');
+    expect(gone(place, runner)).toEqual([]);
+  });
 
   test('writes a file', async ({ skip }) => {
     if (missing) skip(missing);
@@ -111,6 +142,53 @@ describe.each(realAgents.filter(({ id }) => wanted.includes(id)))('$id', { timeo
     expect(runner.find('started')?.harness_version).toBe(agent.version);
     expect(gone(place, runner)).toEqual([]);
   });
+
+  // All of them only when an agent is asked for by name.
+  test.for(process.env.AGENTS ? agent.providers : agent.providers.slice(0, 1))(
+    'through the gateway to $kind, metered to the micro-dollar',
+    async (way, { skip }) => {
+      if (missing) skip(missing);
+      const harness = known.launch(agent.id);
+      if (!harness?.managed) throw new Error('It is not told where to call.');
+      await using place = new Place();
+      const before = model.requests().length;
+      const provider = { id: way.kind, kind: way.kind, base_url: model.url, key: 'sk-the-provider', models: {} };
+      const runner = place.start({
+        ...place.spec('HELLO please'),
+        harness,
+        model: way.model,
+        gateway: { key: 'the-key-of-the-run', provider, model: way.model },
+        env: {
+          PATH: `${dirname(process.execPath)}:/usr/bin:/bin`,
+          HOME: '/nonexistent',
+          LANG: 'C.UTF-8',
+          SHELL: '/bin/sh',
+        },
+        limits: { timeout_seconds: 120, max_cost_micro_usd: '1000000', max_turns: null },
+      });
+      const final = await runner.final(150_000);
+      expect(final).toMatchObject({ status: 'completed', text: 'Done: hello.txt is written.' });
+      const asked = model
+        .requests()
+        .slice(before)
+        .filter(({ dialect }) => dialect !== null);
+      const calls = runner.records().flatMap((record) => (record.record === 'call' ? [record.call] : []));
+      expect(calls).toHaveLength(asked.length);
+      expect(calls.filter(({ main }) => main)).toHaveLength(2);
+      expect(final.usage).toMatchObject({
+        input_tokens: 1000 * calls.length,
+        cached_input_tokens: 200 * calls.length,
+        output_tokens: 50 * calls.length,
+        turns: 2,
+        tool_calls: 1,
+        cost_micro_usd: String(calls.reduce((sum, { cost_micro_usd }) => sum + Number(cost_micro_usd), 0)),
+        cost_source: 'reported',
+      });
+      expect(asked.every(({ headers }) => JSON.stringify(headers).includes('sk-the-provider'))).toBe(true);
+      expect(JSON.stringify(runner.records())).not.toContain('sk-the-provider');
+      console.log(`${agent.id}: ${calls.length} calls through the gateway, ${final.usage.cost_micro_usd} micro-USD`);
+    },
+  );
 
   test('goes on with its conversation in another process', async ({ skip }) => {
     if (missing) skip(missing);

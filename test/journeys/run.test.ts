@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createHome, type TestHome } from '../kit/daemon.ts';
 import { harnessConfig } from '../kit/harness-config.ts';
+import { noSandbox } from '../kit/sandbox.ts';
 import { scriptedAgent } from '../kit/scripted-agent.ts';
 
 let home: TestHome;
@@ -59,22 +60,40 @@ test('the exit code tells the result', async () => {
   expect((await agentctl('runs', 'show', '01234567')).code).toBe(3);
 });
 
-test('an agent over ACP needs a word that it may run without a sandbox; then it works, and -c goes on with the conversation', async () => {
-  const refused = await agentctl('run', '--harness', 'scripted', 'first words');
-  expect(refused).toMatchObject({ code: 4, stdout: '' });
-  expect(refused.stderr).toContain('sandbox');
-
-  const run = await agentctl(
-    'run',
-    '--harness',
-    'scripted',
-    '--sandbox',
-    'none',
-    '--permission',
-    'full',
-    'first words',
+test('without a sandbox an agent over ACP needs a word, and what asks for one is refused; a script runs', async () => {
+  const bare = createHome(
+    `[sandbox]\nprogram = "/nonexistent/bwrap"\n${harnessConfig('scripted', scriptedAgent({ prompts: [[{ say: 'hi' }]] }))}`,
   );
+  const run = (...args: string[]) => bare.cli(['run', ...args], { cwd: repository });
+  try {
+    const refused = await run('--harness', 'scripted', 'first words');
+    expect(refused).toMatchObject({ code: 4, stdout: '' });
+    expect(refused.stderr).toMatch(/bubblewrap is not installed/);
+    expect(refused.stderr).toMatch(/--sandbox none/);
+    expect((await run('--harness', 'scripted', '--sandbox', 'none', 'x')).code).toBe(0);
+    for (const args of [
+      ['--sandbox', 'required'],
+      ['--network', 'deny'],
+      ['--allow-host', 'example.com'],
+    ]) {
+      const { code, stderr } = await run('--harness', 'shell', ...args, 'true');
+      expect(code).toBe(4);
+      expect(stderr).toMatch(/apt install bubblewrap/);
+    }
+    expect(await run('--harness', 'shell', 'echo $HOME')).toMatchObject({ code: 0, stdout: `${bare.env.HOME}\n` });
+    const { stdout } = await bare.cli(['doctor']);
+    expect(stdout).toMatch(/! sandbox +bubblewrap is not installed\.\n +→ Install bubblewrap: apt install bubblewrap/);
+  } finally {
+    await bare.cli(['down']);
+    bare.remove();
+  }
+});
+
+test('an agent over ACP works, in the sandbox where there is one, and -c goes on with the conversation', async () => {
+  const anyway = noSandbox ? ['--sandbox', 'none'] : [];
+  const run = await agentctl('run', '--harness', 'scripted', ...anyway, '--permission', 'full', 'first words');
   expect(run).toMatchObject({ code: 0 });
+  expect(run.stderr).toContain(noSandbox ? 'no sandbox' : 'bubblewrap');
   expect(run.stdout.trim()).toBe('Done: note.txt is written.');
   expect(readFileSync(join(repository, 'note.txt'), 'utf8')).toBe('by the agent\n');
 
@@ -83,7 +102,7 @@ test('an agent over ACP needs a word that it may run without a sandbox; then it 
   const result = JSON.parse((await agentctl('runs', 'result', '@last', '--json')).stdout);
   expect(result).toMatchObject({ final: true, changes: { files: [{ path: 'note.txt', change: 'added' }] } });
 
-  const next = await agentctl('run', '-c', '--sandbox', 'none', 'second words');
+  const next = await agentctl('run', '-c', ...anyway, 'second words');
   expect(next.code).toBe(0);
   expect(next.stdout).toContain('first words');
   const continued = JSON.parse((await agentctl('runs', 'show', '@last', '--json')).stdout);

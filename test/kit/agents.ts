@@ -3,6 +3,7 @@ import { existsSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import type { ProviderAccess } from '../../src/providers/access.ts';
 import type { HarnessSettings } from '../../src/harness/registry.ts';
 
 const root = fileURLToPath(new URL('../../node_modules/.cache/agents', import.meta.url));
@@ -14,6 +15,8 @@ export interface RealAgent {
   version: string;
   program: string;
   model: string;
+  /** The providers that it can be sent to through a gateway, each with a model that has a price. */
+  providers: { kind: ProviderAccess['kind']; model: string }[];
   /** What the configuration row must add for the model server at `url`; `{{home}}` is private to the session. */
   settings(url: string): HarnessSettings;
 }
@@ -33,6 +36,7 @@ export const realAgents: readonly RealAgent[] = [
     version: '0.61.0',
     program: 'gemini',
     model: 'gemini-2.5-flash',
+    providers: [{ kind: 'google', model: 'gemini-2.5-flash' }],
     settings: (url) => ({
       env: { ...home, GEMINI_API_KEY: 'x', GOOGLE_GEMINI_BASE_URL: url, GEMINI_CLI_HOME: '{{home}}' },
       files: {
@@ -53,6 +57,11 @@ export const realAgents: readonly RealAgent[] = [
     version: '1.18.33',
     program: 'opencode',
     model: 'fake/fake-model',
+    providers: [
+      { kind: 'openai', model: 'gpt-5.5' },
+      { kind: 'anthropic', model: 'claude-sonnet-4-5' },
+      { kind: 'google', model: 'gemini-2.5-flash' },
+    ],
     settings: (url) => ({
       env: {
         ...home,
@@ -81,6 +90,7 @@ export const realAgents: readonly RealAgent[] = [
     version: '2.6.0',
     program: 'codex-acp',
     model: 'gpt-5.5',
+    providers: [{ kind: 'openai', model: 'gpt-5.5' }],
     settings: (url) => ({
       env: { ...home, CODEX_HOME: '{{home}}/.codex', OPENAI_API_KEY: 'x', MODEL_PROVIDER: 'fake' },
       files: {
@@ -111,6 +121,7 @@ export const realAgents: readonly RealAgent[] = [
     version: '0.100.0',
     program: 'claude-agent-acp',
     model: 'claude-sonnet-4-5',
+    providers: [{ kind: 'anthropic', model: 'claude-sonnet-4-5' }],
     settings: (url) => ({
       env: {
         ...home,

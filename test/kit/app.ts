@@ -11,6 +11,7 @@ import { type Clock, systemClock } from '../../src/base/clock.ts';
 import { checkConfig } from '../../src/base/config.ts';
 import { silent } from '../../src/base/log.ts';
 import { packageRoot } from '../../src/base/root.ts';
+import type { Resolve } from '../../src/webhooks/destinations.ts';
 import { fromSource } from './source.ts';
 
 export interface TestApp {
@@ -43,12 +44,14 @@ export async function openApp({
   clock = systemClock,
   folder = mkdtempSync(join(tmpdir(), 'agentctl-test-')),
   bubblewrap = () => null,
+  resolve,
   env: more = {},
 }: {
   config?: object;
   clock?: Clock;
   folder?: string;
   bubblewrap?: () => string | null;
+  resolve?: Resolve;
   env?: Record<string, string>;
 } = {}): Promise<TestApp> {
   const { PATH, HOME } = process.env;
@@ -61,6 +64,7 @@ export async function openApp({
     config: checkConfig({ runs: { warm_runners: 0, grace_seconds: 1 }, ...config }),
     log: silent,
     bubblewrap,
+    ...(resolve ? { resolve } : {}),
     runner: fromSource(join(packageRoot, 'src/runner/main.ts')),
   });
   const server = await createServer(app);

@@ -67,6 +67,8 @@ export class Place implements AsyncDisposable {
         auth_method: null,
         managed: null,
         modes: {},
+        enclosed_modes: {},
+        login: null,
         reports_cost: true,
         capabilities: { resume: true, input: true, mcp: false, usage: true, cost: true, models: true, sandbox: false },
       },
@@ -86,6 +88,7 @@ export class Place implements AsyncDisposable {
       sandbox: null,
       max_output_bytes: 256 * 1_048_576,
       grace_seconds: 2,
+      vigil: { stall_seconds: 0, stall_stop: false, repeated_calls: 0, repeated_calls_stop: false },
       ...changes,
     };
   }

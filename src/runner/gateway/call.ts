@@ -30,6 +30,7 @@ interface Needs {
   hold: Hold;
   /** Aborts when the harness hangs up or the gateway closes. */
   signal: AbortSignal;
+  seen(): void;
   /** A provider that asks for patience gets it: tried again at `at`. */
   retry(attempt: number, at: number, reason: string): void;
 }
@@ -112,12 +113,13 @@ async function passError(answer: IncomingMessage, { provider, response }: Needs)
 }
 
 /** Hands the answer on as it comes. True when it came to its end. */
-async function passOn(answer: IncomingMessage, tally: Tally, { response, signal }: Needs): Promise<boolean> {
+async function passOn(answer: IncomingMessage, tally: Tally, { response, signal, seen }: Needs): Promise<boolean> {
   response.writeHead(answer.statusCode ?? 200, headersBack(answer.headers));
   response.flushHeaders();
   try {
     for await (const bytes of answer as AsyncIterable<Buffer>) {
       tally.push(bytes);
+      seen();
       if (signal.aborted) return false;
       if (!response.write(bytes))
         await new Promise<void>((resolve) => {

@@ -32,6 +32,8 @@ export interface GatewayOptions {
   limits: { max_cost_micro_usd: string | null; max_turns: number | null };
   /** Whether to listen on 127.0.0.1 besides the socket in the folder. */
   tcp: boolean;
+  /** Bytes of an answer came by. */
+  seen(): void;
   /** A call is through. */
   called(call: ModelCall): void;
   /** A call was refused, and so will be all others: the run is to end. */
@@ -262,6 +264,7 @@ export class Gateway {
         response,
         hold,
         signal,
+        seen: this.#options.seen,
         retry: (attempt, at, reason) => this.#options.retry({ attempt, max_attempts: mostAttempts, at, reason }),
       },
       (message) => this.#refuse(response, target.dialect, 'unreachable', message),
@@ -271,6 +274,7 @@ export class Gateway {
 
   #through(asked: Asked, { call, failure, left }: Done): void {
     this.#options.called(call);
+    if (asked.main && call.status === 'failed') this.#turns--;
     if (left || !asked.main) return;
     this.#failure = failure;
     // The key is the run's own, and will not get better by trying.

@@ -132,14 +132,14 @@ function needed(mounts: readonly Mount[]): Mount[] {
 
 /**
  * All that a run may see, but for what is guarded inside its workspace: the system and the programs to read; the workspace, the
- * session's private folder and a `/tmp` of its own to write. `hidden` paths are empty where something visible would hold them.
+ * session's private folder and a `/tmp` of its own to write; `more` to read. `hidden` paths are empty where something visible would hold them.
  */
-export function furnish(spec: RunSpec, hidden: readonly string[]): Mount[] {
+export function furnish(spec: RunSpec, hidden: readonly string[], more: readonly string[] = []): Mount[] {
   const home = spec.env.HOME ?? '/nonexistent';
   const workspace = spec.workspace.path;
   const shown: Mount[] = [
     ...systemMounts(),
-    ...programs(spec, home).flatMap(readable),
+    ...[...programs(spec, home), ...more].flatMap(readable),
     { kind: 'write', path: workspace },
   ];
   const masks = shown.flatMap((mount): Mount[] => {

@@ -1,14 +1,15 @@
 import { execFile, execFileSync } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, readlinkSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readlinkSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { platform } from 'node:process';
 import type { Isolation } from '../../api/runs.ts';
+import { ownProgram } from '../../base/root.ts';
 import { findProgram } from '../../harness/program.ts';
-import type { HarnessRow } from '../../harness/row.ts';
 import type { SandboxSpec } from '../protocol.ts';
 import { bubblewrapArguments, type Mount } from './argv.ts';
 import { systemMounts } from './furnish.ts';
 import { guardOf } from './guard.ts';
+import type { Relay } from './relay.ts';
 
 /** What sandbox a machine has. */
 export type SandboxState =
@@ -17,12 +18,12 @@ export type SandboxState =
 
 /** Whether runs can be enclosed on this machine, found out by trying. */
 export interface Sandbox {
-  /** The state as it is known, tried now if it is not, for a kind of harness. */
-  state(kind: HarnessRow['kind'] | undefined): SandboxState;
+  /** The state as it is known, tried now if it is not. */
+  state(): SandboxState;
   /** Tries without keeping others waiting. */
   warm(): Promise<void>;
-  /** What a runner must know to enclose a run; null where nothing can be enclosed. */
-  spec(kind: HarnessRow['kind']): SandboxSpec | null;
+  /** What a runner must know to enclose a run besides its own; null where nothing can be enclosed. */
+  spec(): Omit<SandboxSpec, 'network' | 'login'> | null;
 }
 
 interface Needs {
@@ -30,15 +31,26 @@ interface Needs {
   find(): string | null;
   /** Where the trial may make a folder of its own. */
   folder: string;
+  /** What passes connections on inside. */
+  relay: Relay;
   /** Folders that no run may see: the daemon's own. */
   hidden: string[];
 }
 
 const bubblewrapped: Isolation = { level: 'bubblewrap', filesystem_enforced: true, network_enforced: true };
 
-/** The distribution's own program first: another one is not in the rules that Ubuntu's AppArmor has for it. */
-export const findBubblewrap = (path: string): string | null =>
-  platform === 'linux' ? (findProgram('/usr/bin/bwrap', '') ?? findProgram('bwrap', path)) : null;
+/** The distribution's own program before one of PATH: another one is not in the rules that Ubuntu's AppArmor has for it. */
+export function findBubblewrap(path: string, configured?: string): string | null {
+  if (platform !== 'linux') return null;
+  if (configured !== undefined) return findProgram(configured, path);
+  return findProgram('/usr/bin/bwrap', '') ?? findProgram('bwrap', path);
+}
+
+/** socat where the system has it, for it starts at once and needs little; otherwise a program of ours. */
+export const findRelay = (): Relay => {
+  const socat = findProgram('/usr/bin/socat', '');
+  return socat === null ? { own: ownProgram('inside.js', 'src/runner/sandbox/inside.ts') } : { socat };
+};
 
 const install = 'Install bubblewrap: apt install bubblewrap (or dnf, pacman, zypper).';
 
@@ -55,6 +67,8 @@ cat "$1" >/dev/null 2>&1 && echo read-outside
 echo tried
 `;
 
+const prefix = 'sandbox-trial-';
+
 interface Trial {
   folder: string;
   args: string[];
@@ -63,7 +77,7 @@ interface Trial {
 /** A folder with something to find, and the arguments of the trial in it. */
 function prepare(parent: string): Trial {
   mkdirSync(parent, { recursive: true, mode: 0o700 });
-  const folder = mkdtempSync(join(parent, 'sandbox-'));
+  const folder = mkdtempSync(join(parent, prefix));
   const workspace = join(folder, 'workspace');
   mkdirSync(join(workspace, '.git', 'hooks'), { recursive: true });
   mkdirSync(join(workspace, '.git', 'info', 'attributes'), { recursive: true });
@@ -106,17 +120,11 @@ const missing: SandboxState =
         remedy: 'Run the daemon on Linux, or without a sandbox.',
       };
 
-const notYet: SandboxState = {
-  available: false,
-  reason: 'Agents are not put into one yet.',
-  remedy: 'Run it without a sandbox.',
-};
-
 const environment = { PATH: '/usr/bin:/bin' };
 const patience = 10_000;
 
 /** The sandbox of this machine. A failed trial is made again when it is asked for; a good one holds as long as the daemon. */
-export function createSandbox({ find, folder, hidden }: Needs): Sandbox {
+export function createSandbox({ find, folder, relay, hidden }: Needs): Sandbox {
   let known: SandboxState | undefined;
 
   const settle = (program: string, tried: Trial, said: string, complaint: string): SandboxState => {
@@ -145,11 +153,14 @@ export function createSandbox({ find, folder, hidden }: Needs): Sandbox {
   };
 
   return {
-    state: (kind) => (kind === 'shell' ? state() : notYet),
+    state,
 
     warm() {
       const program = find();
       if (known || program === null) return Promise.resolve();
+      // What a daemon left that died while it tried.
+      for (const name of existsSync(folder) ? readdirSync(folder) : [])
+        if (name.startsWith(prefix)) rmSync(join(folder, name), { recursive: true, force: true });
       const tried = prepare(folder);
       return new Promise((resolve) => {
         const options = { env: environment, timeout: patience };
@@ -160,9 +171,9 @@ export function createSandbox({ find, folder, hidden }: Needs): Sandbox {
       });
     },
 
-    spec(kind) {
-      const found = kind === 'shell' ? state() : notYet;
-      return found.available ? { isolation: found.isolation, program: found.program, hidden } : null;
+    spec() {
+      const found = state();
+      return found.available ? { isolation: found.isolation, program: found.program, relay, hidden } : null;
     },
   };
 }

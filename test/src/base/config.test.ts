@@ -20,7 +20,12 @@ const defaults: Config = {
     max_output_bytes: 268_435_456,
     grace_seconds: 10,
     warm_runners: 1,
+    stall_seconds: 900,
+    stall_stop: false,
+    repeated_calls: 10,
+    repeated_calls_stop: false,
   },
+  budgets: {},
   events: { retention_days: 30, max_per_run: 1_000_000 },
   checkpoints: {
     exclude: [
@@ -47,7 +52,7 @@ const defaults: Config = {
   limits: { requests_per_minute: 6_000, streams: 256, waiting_requests: 1_024, delay_ms: 2_000 },
   oauth: { issuers: [] },
   credits: { usual_limit_micro_usd: 1_000_000, low_micro_usd: 1_000_000 },
-  sandbox: { unavailable: 'refuse' },
+  sandbox: { network: checkConfig({}).sandbox.network, unavailable: 'refuse' },
   providers: {},
   harnesses: {},
 };

@@ -13,10 +13,11 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { bubblewrapArguments } from '../../../src/runner/sandbox/argv.ts';
+import { clearAway } from '../../../src/runner/sandbox/enclosure.ts';
 import { furnish } from '../../../src/runner/sandbox/furnish.ts';
 import { guardedPaths, guardOf, place, unplace } from '../../../src/runner/sandbox/guard.ts';
-import { createSandbox } from '../../../src/runner/sandbox/sandbox.ts';
-import { Place } from '../../kit/runner.ts';
+import { createSandbox, findRelay } from '../../../src/runner/sandbox/sandbox.ts';
+import { Place, until } from '../../kit/runner.ts';
 import { machine, noSandbox, sandboxSpec } from '../../kit/sandbox.ts';
 
 /** A place like a user's machine: a home with secrets, the daemon's folder, another workspace, and a repository to work in. */
@@ -231,7 +232,16 @@ test.skipIf(noSandbox)('the environment is the run’s, with a home of its own',
     Object.keys(env)
       .filter((name) => !['PWD', 'OLDPWD', '_', 'SHLVL'].includes(name))
       .toSorted(),
-  ).toEqual(['AGENTCTL_ARTIFACTS', 'AGENTCTL_RUN_ID', 'AGENTCTL_WORKSPACE', 'HOME', 'LANG', 'PATH', 'TMPDIR']);
+  ).toEqual([
+    'AGENTCTL_ARTIFACTS',
+    'AGENTCTL_RUN_ID',
+    'AGENTCTL_WORKSPACE',
+    'HOME',
+    'IS_SANDBOX',
+    'LANG',
+    'PATH',
+    'TMPDIR',
+  ]);
   expect(env).toMatchObject({ HOME: place.session, TMPDIR: '/tmp' });
 });
 
@@ -244,6 +254,57 @@ test.skipIf(noSandbox)('an empty workspace stays empty, and what could run later
     'This run made .git/config, .vscode: programs that you use here may run what is in there. Look at it first.',
   ]);
 });
+
+/** All ways to turn away from a run: session, double fork, environment, pipes, deafness. `mark` is in each command line. */
+const family = (mark: string) => `
+trap '' TERM
+sleep ${mark} &
+setsid sleep ${mark} &
+(setsid sh -c 'trap "" TERM HUP; exec sleep ${mark}' &)
+env -i PATH="$PATH" setsid sleep ${mark} </dev/null >/dev/null 2>&1 &
+(env -i /bin/sh -c 'setsid sleep ${mark} </dev/null >/dev/null 2>&1 &')
+while [ "$(grep -clza ${mark} /proc/[0-9]*/cmdline | wc -l)" -lt 5 ]; do :; done
+echo ready; sleep ${mark}`;
+const alive = (mark: string): string[] =>
+  readdirSync('/proc').filter((pid) => {
+    try {
+      return /^\d+$/.test(pid) && readFileSync(`/proc/${pid}/cmdline`, 'latin1').startsWith(`sleep\0${mark}`);
+    } catch {
+      return false;
+    }
+  });
+
+async function startFamily(at: Machine, mark: string) {
+  const runner = at.start(at.spec(family(mark), { sandbox: sandboxSpec(), grace_seconds: 0.2 }));
+  await until(() => runner.events('tool.output').some(({ text }) => text.includes('ready')), 'the family');
+  return runner;
+}
+
+test.skipIf(noSandbox)('nothing of a run is left after a cancel', async () => {
+  await using at = new Machine();
+  const mark = `98${process.pid}1`;
+  const runner = await startFamily(at, mark);
+  expect(alive(mark).length).toBeGreaterThanOrEqual(5);
+  await runner.say({ command: 'cancel' });
+  expect(await runner.final()).toMatchObject({ status: 'cancelled' });
+  expect(alive(mark)).toEqual([]);
+  expect(list(at.workspace)).toEqual(['.git', 'file']);
+});
+
+test.skipIf(noSandbox)(
+  'nothing of a run is left after kill -9 of the runner, and its placeholders can be cleared away',
+  async () => {
+    await using at = new Machine();
+    const mark = `98${process.pid}2`;
+    const runner = await startFamily(at, mark);
+    expect(alive(mark).length).toBeGreaterThanOrEqual(5);
+    runner.child.kill('SIGKILL');
+    await until(() => alive(mark).length === 0, 'the end of all', 5000);
+    expect(list(at.workspace)).toContain('.vscode');
+    clearAway(at.folder);
+    expect(list(at.workspace)).toEqual(['.git', 'file']);
+  },
+);
 
 describe('what a box is made of', () => {
   test('bubblewrap is told all in arguments of its own, and nothing of the environment', () => {
@@ -342,11 +403,12 @@ describe('the guard of a workspace', () => {
 });
 
 describe('a machine without a sandbox', () => {
-  const create = (find: () => string | null, at: Place) => createSandbox({ find, folder: at.folder, hidden: [] });
+  const create = (find: () => string | null, at: Place) =>
+    createSandbox({ find, folder: at.folder, relay: findRelay(), hidden: [] });
 
   test('says so, and how to have one', async () => {
     await using at = new Place();
-    expect(create(() => null, at).state('shell')).toMatchObject({ available: false, remedy: expect.any(String) });
+    expect(create(() => null, at).state()).toMatchObject({ available: false, remedy: expect.any(String) });
   });
 
   test('is one, too, where bubblewrap may not make namespaces, or lets things through', async () => {
@@ -355,17 +417,17 @@ describe('a machine without a sandbox', () => {
     const write = (script: string) => writeFileSync(fake, `#!/bin/sh\n${script}\n`, { mode: 0o755 });
     const sandbox = create(() => fake, at);
     write('echo "bwrap: setting up uid map: Permission denied" >&2; exit 1');
-    expect(sandbox.state('shell')).toMatchObject({ available: false, remedy: expect.stringContaining('apparmor') });
+    expect(sandbox.state()).toMatchObject({ available: false, remedy: expect.stringContaining('apparmor') });
     write('while [ "$1" != -- ]; do [ "$1" = --chdir ] && cd "$2"; shift; done; shift; exec "$@"');
-    expect(sandbox.state('shell')).toMatchObject({
+    expect(sandbox.state()).toMatchObject({
       available: false,
       reason: expect.stringContaining('read-outside, write-guarded, network, write-outside'),
     });
     write('exit 0');
-    expect(sandbox.state('shell')).toMatchObject({ available: false });
+    expect(sandbox.state()).toMatchObject({ available: false });
     expect(list(at.folder)).toEqual([]);
     await sandbox.warm();
-    expect(sandbox.state('shell')).toMatchObject({ available: false });
+    expect(sandbox.state()).toMatchObject({ available: false });
   });
 
   test.skipIf(noSandbox)('is asked again until it has one', async () => {
@@ -373,9 +435,9 @@ describe('a machine without a sandbox', () => {
     let program: string | null = null;
     const sandbox = create(() => program, at);
     await sandbox.warm();
-    expect(sandbox.state('shell')).toMatchObject({ available: false });
+    expect(sandbox.state()).toMatchObject({ available: false });
     program = sandboxSpec().program;
     await sandbox.warm();
-    expect(sandbox.state('shell')).toEqual(machine);
+    expect(sandbox.state()).toEqual(machine);
   });
 });
