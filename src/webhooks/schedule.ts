@@ -33,6 +33,3 @@ export function next(attempt: number, outcome: Outcome, now: number, random: num
   if (delay === undefined) return { status: 'exhausted', next: null };
   return { status: 'retrying', next: now + Math.round(delay * (1 - jitter + 2 * jitter * random)) };
 }
-
-/** The statuses in which a delivery still has an attempt before it. */
-export const open: readonly Delivery['status'][] = ['pending', 'retrying'];
