@@ -61,7 +61,7 @@ test(
     const { command } = scriptedAgent({ prompts: [] });
     writeFileSync(
       join(home.folder, 'config.toml'),
-      harnessConfig('scripted', { command: [...command, file], env: {} }),
+      `[runs]\nwarm_runners = 0\n${harnessConfig('scripted', { command: [...command, file], env: {} })}`,
     );
     home.env.AGENTCTL_PORT = String(await freePort());
 

@@ -61,7 +61,8 @@ export async function openApp({
     home,
     clock,
     env,
-    config: checkConfig({ runs: { warm_runners: 0, grace_seconds: 1 }, ...config }),
+    // A machine that others use, too, may hold everything up for seconds: that is no news about the app.
+    config: checkConfig({ runs: { warm_runners: 0, grace_seconds: 1 }, limits: { delay_ms: 600_000 }, ...config }),
     log: silent,
     bubblewrap,
     ...(resolve ? { resolve } : {}),
