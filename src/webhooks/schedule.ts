@@ -1,4 +1,3 @@
-import type { Delivery } from '../api/webhooks.ts';
 import type { Outcome } from './exchange.ts';
 
 /** Milliseconds before each retry (specification, section 6). */
