@@ -5,6 +5,21 @@ import { Type, type Static } from 'typebox';
 import { ProviderSettings } from './config-providers.ts';
 import { LoginSettings, SandboxSettings } from '../api/network.ts';
 
+/** Signatures of tokens that need no shared secret (RFC 7518, RFC 8037). */
+const signatures = [
+  'RS256',
+  'RS384',
+  'RS512',
+  'PS256',
+  'PS384',
+  'PS512',
+  'ES256',
+  'ES384',
+  'ES512',
+  'EdDSA',
+  'Ed25519',
+] as const;
+
 /** Every setting of config.toml, with its default: the published JSON Schema is this object. */
 export const ConfigSchema = Type.Object(
   {
@@ -85,24 +100,7 @@ export const ConfigSchema = Type.Object(
               jwks_url: Type.Optional(
                 Type.String({ pattern: '^https?://', description: 'The key set; found by discovery when left out.' }),
               ),
-              algorithms: Type.Optional(
-                Type.Array(
-                  Type.Enum([
-                    'RS256',
-                    'RS384',
-                    'RS512',
-                    'PS256',
-                    'PS384',
-                    'PS512',
-                    'ES256',
-                    'ES384',
-                    'ES512',
-                    'EdDSA',
-                    'Ed25519',
-                  ]),
-                  { minItems: 1 },
-                ),
-              ),
+              algorithms: Type.Array(Type.Enum([...signatures]), { minItems: 1, default: [...signatures] }),
             },
             { additionalProperties: false },
           ),

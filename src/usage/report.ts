@@ -1,3 +1,4 @@
+import { noUsage } from '../api/figures.ts';
 import { type UsageGroup, type UsageQuery, type UsageReport, usageGroups, type UsageRow } from '../api/usage-report.ts';
 import { Fault } from '../api/error.ts';
 import { type Clock, iso } from '../base/clock.ts';
@@ -85,17 +86,10 @@ const sorted = (sums: Map<string, Figures>): [string, Figures][] =>
   [...sums].sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0));
 
 const nothing: Figures = {
+  ...noUsage,
   runs: 0,
   calls: 0,
   unpriced_calls: 0,
-  input_tokens: 0,
-  cached_input_tokens: 0,
-  cache_write_tokens: 0,
-  output_tokens: 0,
-  reasoning_tokens: 0,
-  turns: 0,
-  tool_calls: 0,
-  duration_ms: 0,
   cost_micro_usd: '0',
   cost_source: 'reported',
 };

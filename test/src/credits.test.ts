@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { Fault } from '../../src/api/error.ts';
+import { noUsage } from '../../src/api/figures.ts';
 import type { ModelCall } from '../../src/api/usage.ts';
 import { iso } from '../../src/base/clock.ts';
 import { type Db, openDb, type Tx } from '../../src/base/db.ts';
@@ -12,20 +13,9 @@ import { createCredits } from '../../src/credits/credits.ts';
 import { createEvents } from '../../src/events/events.ts';
 import { createUsage } from '../../src/usage/usage.ts';
 import { createTestClock } from '../kit/clock.ts';
+import { rounds } from '../kit/random.ts';
 
 const organization = 'o';
-const noUsage = {
-  input_tokens: 0,
-  cached_input_tokens: 0,
-  cache_write_tokens: 0,
-  output_tokens: 0,
-  reasoning_tokens: 0,
-  turns: 0,
-  tool_calls: 0,
-  duration_ms: 0,
-  cost_micro_usd: null,
-  cost_source: 'unknown' as const,
-};
 
 /** The ledgers over a database that can be left at any time, as by a kill. */
 function openLedgers(folder: string) {
@@ -221,7 +211,7 @@ test('through any history of grants, runs, repetitions and crashes, ledger, usag
       ledgers.close();
       rmSync(folder, { recursive: true });
     }),
-    { numRuns: Number(process.env.AGENTCTL_HISTORIES ?? 25) },
+    { numRuns: rounds({ short: 25, long: 500 }, 'AGENTCTL_HISTORIES') },
   );
 });
 
