@@ -2,7 +2,6 @@ import { Fault } from '../../src/api/error.ts';
 import { inputStatuses } from '../../src/api/inputs.ts';
 import { runStatuses } from '../../src/api/runs.ts';
 import type { App } from '../../src/app.ts';
-import type { Caller } from '../../src/runs/store.ts';
 import type { Context, Handlers } from '../bind.ts';
 import { readList, readRange } from '../filters.ts';
 
@@ -37,7 +36,7 @@ export function toldOf<Body extends { webhook_endpoint_ids?: string[] }>(
 }
 
 /** Who asks for a run. */
-export const callerOf = ({ type, id, credential }: Context['principal']): Caller => ({
+export const callerOf = ({ type, id, credential }: Context['principal']) => ({
   api_key_id: type === 'api_key' ? id : null,
   is_local: credential === 'session',
 });
