@@ -3,9 +3,10 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { openApp, type TestApp } from '../kit/app.ts';
+import { rounds } from '../kit/random.ts';
 import { createProject, createWorkspace } from './scene.ts';
 
-const rounds = Number(process.env.AGENTCTL_ROUNDS ?? 200);
+const races = rounds({ short: 200, long: 5_000 }, 'AGENTCTL_ROUNDS');
 const etagOf = (text: string) => `"sha256-${createHash('sha256').update(text).digest('hex')}"`;
 
 let open: TestApp;
@@ -32,7 +33,7 @@ const bodyOf = (writer: number, round: number) =>
   `${writer}:${round};`.repeat(2000 + ((writer * 7919 + round * 104_729) % 20_000));
 
 test.each([2, 20])(
-  `of %i writers with one ETag exactly one wins, ${rounds} rounds over; the file is always one whole body`,
+  `of %i writers with one ETag exactly one wins, ${races} rounds over; the file is always one whole body`,
   { timeout: 300_000 },
   async (writers) => {
     const path = `contested-${writers}`;
@@ -51,7 +52,7 @@ test.each([2, 20])(
         if (disk !== undefined && !whole.has(etagOf(disk))) half.push(disk.length);
       }
     })();
-    for (let round = 0; round < rounds; round++) {
+    for (let round = 0; round < races; round++) {
       const bodies = Array.from({ length: writers }, (_, writer) => bodyOf(writer, round));
       for (const body of bodies) whole.add(etagOf(body));
       const answers = await Promise.all(bodies.map((body) => change('PUT', path, body, current)));
@@ -69,14 +70,14 @@ test.each([2, 20])(
     expect(half).toEqual([]);
     expect(Object.keys(refusals).filter((code) => !['etag_mismatch', 'workspace_busy'].includes(code))).toEqual([]);
     console.info(
-      `${writers} writers, ${rounds} rounds: one winner each; refused ${JSON.stringify(refusals)}; ${reads} reads, all whole`,
+      `${writers} writers, ${races} rounds: one winner each; refused ${JSON.stringify(refusals)}; ${reads} reads, all whole`,
     );
     expect((await open.call('GET', `/v1/workspaces/${id}`)).body).toMatchObject({ writer: null });
   },
 );
 
 test('a write and a delete with one ETag: one of them wins', { timeout: 120_000 }, async () => {
-  for (let round = 0; round < rounds; round++) {
+  for (let round = 0; round < races; round++) {
     const text = `round ${round}`;
     writeFileSync(join(root, 'either'), text);
     const [put, gone] = await Promise.all([
@@ -94,7 +95,7 @@ test(
   { timeout: 120_000 },
   async () => {
     let theirs = 0;
-    for (let round = 0; round < rounds; round++) {
+    for (let round = 0; round < races; round++) {
       const path = `made-${round}`;
       const asked = change('PUT', path, 'ours', '"absent"');
       // Some time between the first check and the last step.
@@ -112,7 +113,7 @@ test(
         made ? { status: 412, text: 'theirs' } : { status: 202, text: 'ours' },
       );
     }
-    console.info(`${theirs} of ${rounds} files were made by the editor`);
+    console.info(`${theirs} of ${races} files were made by the editor`);
     expect(readdirSync(join(open.home.data, 'staging'))).toEqual([]);
   },
 );

@@ -47,7 +47,7 @@ describe('fifty of the same request at once have one effect and get one answer:'
     [
       'a run',
       async () => ['POST', '/v1/runs', { ...missingRun, project_id: (await createProject(scene)).id }] as const,
-      { workspaces: 1, operations: 1, runs: 1, sessions: 1, events: 2 },
+      { workspaces: 1, operations: 1, run_figures: 1, runs: 1, sessions: 1, events: 2 },
     ],
     [
       'an archiving',

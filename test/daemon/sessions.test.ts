@@ -7,6 +7,7 @@ import type { Event } from '../../src/api/events.ts';
 import { openApp, type TestApp } from '../kit/app.ts';
 import { type Script, scriptedAgent } from '../kit/scripted-agent.ts';
 import { createGate, createProject, createRun, createWorkspace, dump, ended, missingRun, untilRun } from './scene.ts';
+import { rounds } from '../kit/random.ts';
 
 const agent = (script: Script) => ({ ...scriptedAgent(script), reports_cost: true });
 const config = {
@@ -459,7 +460,7 @@ describe('a session that is busy', () => {
             latest_run_id: accepted.at(-1)!.id,
           });
         }),
-        { numRuns: Number(process.env.AGENTCTL_HISTORIES ?? 6) },
+        { numRuns: rounds({ short: 6, long: 200 }, 'AGENTCTL_HISTORIES') },
       );
       await app.close();
       rmSync(gates, { recursive: true, force: true });

@@ -7,11 +7,12 @@ import { findRun, tracesIn } from '../../src/runner/ending.ts';
 import { runFiles, type RunSpec } from '../../src/runner/protocol.ts';
 import { installed, type RealAgent, realAgents } from '../kit/agents.ts';
 import { type FakeModel, type Scenario, startFakeModel } from '../kit/fake-model.ts';
+import { isLong } from '../kit/random.ts';
 import { Place, type Runner, until } from '../kit/runner.ts';
 import { noSandbox, sandboxSpec } from '../kit/sandbox.ts';
 
 /** The real programs, against a model that plays a script. Which: all that are asked for in AGENTS, or the two that are light. */
-const wanted = (process.env.AGENTS ?? 'gemini,opencode').split(',');
+const wanted = (process.env.AGENTS ?? (isLong ? 'gemini,opencode,codex,claude' : 'gemini,opencode')).split(',');
 
 const scenario: Scenario = {
   usage: { input: 1000, output: 50, cached: 200, reasoning: 10 },

@@ -5,9 +5,9 @@ import { createClient, type Event } from '../../src/api/client.ts';
 import { until } from '../kit/app.ts';
 import { createHome, type TestDaemon } from '../kit/daemon.ts';
 import { freePort } from '../kit/port.ts';
-import { seed, seeded } from '../kit/random.ts';
+import { rounds, seed, seeded } from '../kit/random.ts';
 
-const cycles = Number(process.env.AGENTCTL_CYCLES ?? 50);
+const cycles = rounds({ short: 20, long: 300 });
 
 test(
   `${cycles} kills of the daemon under load: nothing acknowledged is lost, no event changes, no run runs twice or stays for ever`,

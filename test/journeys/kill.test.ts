@@ -6,10 +6,10 @@ import { until } from '../kit/app.ts';
 import { createHome, type TestDaemon, type TestHome } from '../kit/daemon.ts';
 import { harnessConfig } from '../kit/harness-config.ts';
 import { freePort } from '../kit/port.ts';
-import { seed, seeded } from '../kit/random.ts';
+import { rounds, seed, seeded } from '../kit/random.ts';
 import { type Action, scriptedAgent } from '../kit/scripted-agent.ts';
 
-const kills = Number(process.env.AGENTCTL_KILLS ?? 100);
+const kills = rounds({ short: 30, long: 1000 });
 
 let home: TestHome | undefined;
 afterEach(() => home?.remove());
@@ -61,7 +61,7 @@ test(
     const { command } = scriptedAgent({ prompts: [] });
     writeFileSync(
       join(home.folder, 'config.toml'),
-      harnessConfig('scripted', { command: [...command, file], env: {} }),
+      `[runs]\nwarm_runners = 0\n${harnessConfig('scripted', { command: [...command, file], env: {} })}`,
     );
     home.env.AGENTCTL_PORT = String(await freePort());
 

@@ -4,9 +4,9 @@ import { expect, test } from 'vitest';
 import type { Event } from '../../src/api/client.ts';
 import { until } from '../kit/app.ts';
 import { createHome } from '../kit/daemon.ts';
-import { seed, seeded } from '../kit/random.ts';
+import { rounds, seed, seeded } from '../kit/random.ts';
 
-const cuts = Number(process.env.AGENTCTL_CUTS ?? 500);
+const cuts = rounds({ short: 500, long: 10_000 }, 'AGENTCTL_CUTS');
 
 test(
   `a stream that is cut ${cuts} times and resumed with its last id shows each event once`,

@@ -7,10 +7,10 @@ import { openTrees } from '../../src/trees/trees.ts';
 import { until } from '../kit/app.ts';
 import { createHome, type TestDaemon } from '../kit/daemon.ts';
 import { freePort } from '../kit/port.ts';
-import { seed as freshSeed, seeded } from '../kit/random.ts';
+import { rounds, seed as freshSeed, seeded } from '../kit/random.ts';
 import { look } from '../src/trees/forest.ts';
 
-const kills = Number(process.env.AGENTCTL_KILLS ?? 4);
+const kills = rounds({ short: 4, long: 100 });
 const seed = freshSeed();
 const sha = (text: string) => createHash('sha256').update(text).digest('hex');
 /** A text that shows whether it is whole. */

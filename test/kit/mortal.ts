@@ -24,6 +24,9 @@ export class Mortal {
   readonly missed: string[] = [];
   /** How long the starts after a death took, in milliseconds. */
   readonly restarts: number[] = [];
+  /** Called between a death and the next start, and after that. */
+  died: () => void = () => {};
+  back: () => Promise<void> = async () => {};
   #queue: string[] = [];
   #armed: string | undefined;
 
@@ -73,13 +76,20 @@ export class Mortal {
   /** Does a request until it is answered, as a client would: the same key, again after a restart. */
   async insist(method: string, path: string, body?: unknown, headers: Record<string, string> = {}) {
     const key: Record<string, string> = method === 'GET' ? {} : { 'idempotency-key': `key-${Math.random()}` };
+    return this.outlive(() => this.daemon.call(method, path, body, { ...key, ...headers }));
+  }
+
+  /** Tries it until it does not throw any more, as long as it throws because the daemon has died. */
+  async outlive<T>(attempt: () => Promise<T>): Promise<T> {
     for (;;) {
       try {
-        return await this.daemon.call(method, path, body, { ...key, ...headers });
+        return await attempt();
       } catch {
         await until('the crash', () => this.daemon.process.signalCode !== null, 60_000);
         this.crashes += 1;
+        this.died();
         await this.start();
+        await this.back();
       }
     }
   }

@@ -15,6 +15,6 @@ export const seed = (): number => Number(process.env.AGENTCTL_SEED ?? Math.floor
 /** Whether the long forms of the tests were asked for: `npm run test:long`. */
 export const isLong = process.env.AGENTCTL_LONG !== undefined;
 
-/** How often something is done to chance: AGENTCTL_KILLS, or as many rounds as the form of the tests has. */
-export const rounds = (form: { short: number; long: number }): number =>
-  Number(process.env.AGENTCTL_KILLS ?? (isLong ? form.long : form.short));
+/** How often something is left to chance: as a variable says, or else as the form of the tests has it. */
+export const rounds = (form: { short: number; long: number }, variable = 'AGENTCTL_KILLS'): number =>
+  Number(process.env[variable] ?? (isLong ? form.long : form.short));

@@ -12,6 +12,7 @@ import type { Command, ControlRecord, RunnerIdentity, RunSpec } from '../../src/
 import { protocolVersion, runFiles } from '../../src/runner/protocol.ts';
 import { type Frame, readSpool } from '../../src/runner/spool.ts';
 import { type Script, scriptedAgent } from './scripted-agent.ts';
+import { fromSource } from './source.ts';
 
 const program = fileURLToPath(new URL('../../src/runner/main.ts', import.meta.url));
 
@@ -214,7 +215,8 @@ export class Runner {
 
 /** A runner that waits for its spec. */
 export function warmRunner(): ChildProcess {
-  return spawn(process.execPath, [program], {
+  const [node, ...args] = fromSource(program);
+  return spawn(node, args, {
     detached: true,
     stdio: ['pipe', 'ignore', 'pipe'],
     env: { PATH: process.env.PATH ?? '' },

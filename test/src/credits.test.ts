@@ -13,6 +13,7 @@ import { createCredits } from '../../src/credits/credits.ts';
 import { createEvents } from '../../src/events/events.ts';
 import { createUsage } from '../../src/usage/usage.ts';
 import { createTestClock } from '../kit/clock.ts';
+import { rounds } from '../kit/random.ts';
 
 const organization = 'o';
 
@@ -210,7 +211,7 @@ test('through any history of grants, runs, repetitions and crashes, ledger, usag
       ledgers.close();
       rmSync(folder, { recursive: true });
     }),
-    { numRuns: Number(process.env.AGENTCTL_HISTORIES ?? 25) },
+    { numRuns: rounds({ short: 25, long: 500 }, 'AGENTCTL_HISTORIES') },
   );
 });
 

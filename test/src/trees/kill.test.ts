@@ -5,10 +5,12 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { rest } from '../../../src/trees/trees.ts';
+import { rounds, seed as freshSeed } from '../../kit/random.ts';
+import { fromSource } from '../../kit/source.ts';
 import { Ground, look, type Plant } from './forest.ts';
 
-const rounds = Number(process.env.AGENTCTL_KILLS ?? 90) / 3;
-const seed = Number(process.env.AGENTCTL_SEED ?? Math.floor(Math.random() * 2 ** 31));
+const kills = rounds({ short: 30, long: 300 }) / 3;
+const seed = freshSeed();
 let state = seed;
 const random = (below: number) => {
   state = (Math.imul(state, 1_103_515_245) + 12_345) >>> 0;
@@ -16,8 +18,10 @@ const random = (below: number) => {
 };
 
 const program = join(import.meta.dirname, 'child.ts');
-const start = (what: string, question: object): ChildProcess =>
-  spawn(process.execPath, [program, what, JSON.stringify(question)], { stdio: ['ignore', 'pipe', 'inherit'] });
+const start = (what: string, question: object): ChildProcess => {
+  const [node, ...args] = fromSource(program, what, JSON.stringify(question));
+  return spawn(node, args, { stdio: ['ignore', 'pipe', 'inherit'] });
+};
 
 /** Kills a child somewhere between its beginning and `most` milliseconds later; answers how long it took when it was done before. */
 async function kill(child: ChildProcess, most: number): Promise<number | null> {
@@ -82,7 +86,7 @@ test(`a snapshot that is killed leaves no tree that is wrong (AGENTCTL_SEED=${se
   const known = new Map<string, Map<string, string>>();
   const most = await measure(start('snapshot', ground.places));
   let finished = 0;
-  for (let round = 0; round < rounds; round++) {
+  for (let round = 0; round < kills; round++) {
     mutate(ground, round);
     if (round % 4 === 0) rmSync(ground.cache, { force: true });
     if ((await kill(start('snapshot', ground.places), most)) !== null) finished += 1;
@@ -93,7 +97,7 @@ test(`a snapshot that is killed leaves no tree that is wrong (AGENTCTL_SEED=${se
     expect(known.size).toBe(1);
     if (round % 10 === 9) await ground.trees.collect([tree_hash], { dry_run: false });
   }
-  console.log(`${finished} of ${rounds} snapshots were done before they were killed`);
+  console.log(`${finished} of ${kills} snapshots were done before they were killed`);
 }, 300_000);
 
 test(`a restore that is killed is finished by applying again (AGENTCTL_SEED=${seed})`, async () => {
@@ -102,7 +106,7 @@ test(`a restore that is killed is finished by applying again (AGENTCTL_SEED=${se
   mutate(ground, 0);
   const most = await measure(start('restore', { ...ground.places, tree_hash }));
   let [finished, staged, half] = [0, 0, 0];
-  for (let round = 0; round < rounds; round++) {
+  for (let round = 0; round < kills; round++) {
     mutate(ground, round);
     for (let n = 0; n < 11; n++)
       if (n % 2 === round % 2) rmSync(join(ground.root, String(n)), { recursive: true, force: true });
@@ -123,14 +127,14 @@ test(`a restore that is killed is finished by applying again (AGENTCTL_SEED=${se
     expect(ground.look()).toEqual(was);
   }
   console.log(
-    `${finished} of ${rounds} restores were done before they were killed, ${staged - finished} after staging, ${half} half way`,
+    `${finished} of ${kills} restores were done before they were killed, ${staged - finished} after staging, ${half} half way`,
   );
 }, 300_000);
 
 test(`collecting that is killed takes nothing that is kept (AGENTCTL_SEED=${seed})`, async () => {
   using ground = new Ground(plants(0, 150));
   const most = await measure(start('collect', { ...ground.places, tree_hash: (await ground.snapshot()).tree_hash }));
-  for (let round = 0; round < rounds / 2; round++) {
+  for (let round = 0; round < kills / 2; round++) {
     await ground.snapshot();
     mutate(ground, round);
     const { tree_hash } = await ground.snapshot();

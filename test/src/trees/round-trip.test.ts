@@ -17,9 +17,10 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { toBytes } from '../../../src/trees/name.ts';
 import { differences, forest, Ground, look, plant } from './forest.ts';
+import { rounds } from '../../kit/random.ts';
 
 const seed = Number(process.env.AGENTCTL_SEED ?? Math.floor(Math.random() * 1e9));
-const long = Number(process.env.AGENTCTL_TREES ?? 60);
+const long = rounds({ short: 60, long: 1_000 }, 'AGENTCTL_TREES');
 
 test(`any tree comes back as it was, after anything was done to it (AGENTCTL_SEED=${seed})`, async () => {
   await fc.assert(

@@ -20,9 +20,10 @@ import { expect, test } from 'vitest';
 import { TreeError } from '../../../src/trees/failure.ts';
 import { pause } from '../../../src/trees/tick.ts';
 import { Ground } from './forest.ts';
+import { rounds } from '../../kit/random.ts';
 
 const seed = Number(process.env.AGENTCTL_SEED ?? Math.floor(Math.random() * 1e9));
-const long = Number(process.env.AGENTCTL_TREES ?? 12);
+const long = rounds({ short: 12, long: 200 }, 'AGENTCTL_TREES');
 
 const name = fc.constantFrom('a', 'b', 'c');
 const path = fc.oneof(
