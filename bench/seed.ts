@@ -36,7 +36,7 @@ export async function seed(home: Home): Promise<Seed> {
       tx,
       organization,
       { project_id: project.id, harness: 'shell', prompt: 'true', sandbox: 'none' },
-      null,
+      { api_key_id: null, is_local: true },
     ),
   );
   const key = app.runs.find(organization, run_id).key;

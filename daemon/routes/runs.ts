@@ -35,8 +35,11 @@ export function toldOf<Body extends { webhook_endpoint_ids?: string[] }>(
   return told ? { ...body, webhook_endpoint_ids: told } : body;
 }
 
-/** The API key with which a caller came; null for one without. */
-export const apiKeyOf = ({ type, id }: Context['principal']): string | null => (type === 'api_key' ? id : null);
+/** Who asks for a run. */
+export const callerOf = ({ type, id, credential }: Context['principal']) => ({
+  api_key_id: type === 'api_key' ? id : null,
+  is_local: credential === 'session',
+});
 
 export const runRoutes = (app: App): Pick<Handlers, Routes> => {
   const { runs, events, inputs, idempotency, supervisor } = app;
@@ -63,7 +66,7 @@ export const runRoutes = (app: App): Pick<Handlers, Routes> => {
         tx,
         principal.organization_id,
         toldOf(app, principal.organization_id, body),
-        apiKeyOf(principal),
+        callerOf(principal),
       );
     },
     getRun: ({ path }, { principal }) => runs.get(principal.organization_id, path.run_id),

@@ -1,6 +1,6 @@
 import type { App } from '../../src/app.ts';
 import type { Handlers } from '../bind.ts';
-import { apiKeyOf, assertTaking, toldOf } from './runs.ts';
+import { callerOf, assertTaking, toldOf } from './runs.ts';
 
 type Routes = 'listSessions' | 'createSession' | 'getSession' | 'updateSession' | 'continueSession' | 'forkSession';
 
@@ -21,7 +21,7 @@ export const sessionRoutes = (app: App): Pick<Handlers, Routes> => {
         organization_id,
         path.session_id,
         toldOf(app, organization_id, body),
-        apiKeyOf(principal),
+        callerOf(principal),
       );
     },
     forkSession: ({ path, body }, { principal, tx }) =>

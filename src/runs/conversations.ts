@@ -8,7 +8,7 @@ import type { Sessions } from '../sessions/sessions.ts';
 import type { Workspaces } from '../workspaces/workspaces.ts';
 import type { Resolving } from './resolving.ts';
 import type { Runs } from './runs.ts';
-import type { RunRow, RunStore } from './store.ts';
+import type { Caller, RunRow, RunStore } from './store.ts';
 
 interface Needs {
   store: RunStore;
@@ -66,12 +66,13 @@ export function createConversations({ store, runs, projects, workspaces, session
     },
 
     /** Accepts the next message of a conversation as a run. */
-    send(tx: Tx, organization: string, id: string, body: MessageCreate, api_key_id: string | null): RunAccepted {
+    send(tx: Tx, organization: string, id: string, body: MessageCreate, caller: Caller): RunAccepted {
       const before = latest(sessions.get(organization, id));
-      // Without a sandbox there is nothing to say of the network.
-      const names = kept.filter((name) => name !== 'network' || before?.sandbox !== 'none');
+      const isOut = before?.sandbox === 'none';
+      // Without a sandbox there is nothing to say of the network. That it goes without is the word of the local session alone.
+      const names = kept.filter((name) => !isOut || (name !== 'network' && (name !== 'sandbox' || caller.is_local)));
       const settings = before && Object.fromEntries(names.map((name) => [name, before[name]]));
-      return runs.create(tx, organization, { ...settings, ...body, session_id: id }, api_key_id);
+      return runs.create(tx, organization, { ...settings, ...body, session_id: id }, caller);
     },
 
     /** Begins a conversation that goes on, in files of its own, after a run of this one. */

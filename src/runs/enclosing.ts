@@ -14,43 +14,66 @@ interface Needs {
   sandbox: Sandbox;
 }
 
+/** What a run asks for, and who asks. */
+export interface Wish {
+  wanted: Run['sandbox'];
+  /** Undefined when it does not say. */
+  network: Network | undefined;
+  harness: string;
+  /** Whether the user of this machine asks, with the local session. */
+  isLocal: boolean;
+}
+
 /** Which runs are enclosed, and which may not begin. */
 export interface Enclosing {
   /**
    * What a run of this kind may reach. Throws `sandbox_unavailable` for one that may not be without a sandbox where there is none,
-   * and `invalid_request` for one that wants a network that only a sandbox can give, and none.
+   * `owner_only` for one that wants to be without and is not the local session's, and `invalid_request` for one that wants a
+   * network that only a sandbox can give, and none.
    */
-  admit(wanted: Run['sandbox'], network: Network | undefined, harness: string): Network;
+  admit(wish: Wish): Network;
   /** How to enclose a run that is to begin; null for one that goes without, undefined for one that may not begin any more. */
-  of(row: Pick<RunRow, 'sandbox' | 'network' | 'harness'>, launch: HarnessLaunch): SandboxSpec | null | undefined;
+  of(
+    row: Pick<RunRow, 'sandbox' | 'network' | 'harness' | 'is_local'>,
+    launch: HarnessLaunch,
+  ): SandboxSpec | null | undefined;
 }
 
 /**
- * The rules of contract section 7, "Sandbox": `auto` is enclosed wherever the machine can. Where it cannot, a script runs, for
- * it is the user's own, and an agent only after consent; `required` never. Nobody is let out silently.
+ * The rules of contract section 7, "Sandbox": `auto` is enclosed wherever the machine can. Where it cannot, the local session's
+ * scripts run, for they are the user's own, and its agents after consent; what others ask for, and `required`, never. Nobody is let
+ * out silently.
  */
 export function createEnclosing({ config, registry, sandbox }: Needs): Enclosing {
-  const mayGoWithout = (wanted: Run['sandbox'], harness: string): boolean =>
-    wanted === 'none' ||
-    (wanted === 'auto' && (registry.kind(harness) === 'shell' || config.sandbox.unavailable === 'allow'));
+  const mayGoWithout = ({ wanted, harness, isLocal }: Omit<Wish, 'network'>): boolean =>
+    isLocal &&
+    (wanted === 'none' ||
+      (wanted === 'auto' && (registry.kind(harness) === 'shell' || config.sandbox.unavailable === 'allow')));
 
   return {
-    admit(wanted, network, harness) {
+    admit(wish) {
+      const { wanted, network, isLocal } = wish;
       const isLimited = network !== undefined && network !== 'allow';
-      if (wanted === 'none') {
-        if (!isLimited) return 'allow';
+      if (wanted === 'none' && isLimited) {
         const message = 'Only a sandbox can limit the network: leave one of "network" and sandbox "none" away.';
         throw new Fault('invalid_request', message, {
           param: 'network',
           details: { errors: [{ path: '/network', message }] },
         });
       }
+      const mayGo = mayGoWithout(wish) && !isLimited;
+      if (wanted === 'none' && mayGo) return 'allow';
       const state = sandbox.state();
+      if (state.available && wanted === 'none')
+        throw new Fault('owner_only', 'A run goes without a sandbox with the local session alone.', {
+          param: 'sandbox',
+        });
       if (state.available) return network ?? config.sandbox.network;
-      if (mayGoWithout(wanted, harness) && !isLimited) return 'allow';
-      const needed = isLimited ? 'required' : wanted;
-      const without =
-        needed === 'required'
+      if (mayGo) return 'allow';
+      const needed = isLimited || !isLocal ? 'required' : wanted;
+      const without = !isLocal
+        ? ' Or start it with the local session: without a sandbox nothing runs that an API key or an OAuth token asks for.'
+        : needed === 'required'
           ? ''
           : ' Or let it do all that your account can: send sandbox "none" for this run, or set sandbox.unavailable = "allow".';
       throw new Fault('sandbox_unavailable', `This run needs a sandbox, and there is none here. ${state.reason}`, {
@@ -58,11 +81,11 @@ export function createEnclosing({ config, registry, sandbox }: Needs): Enclosing
       });
     },
 
-    of({ sandbox: wanted, network, harness }, { login }) {
+    of({ sandbox: wanted, network, harness, is_local: isLocal }, { login }) {
       const box = wanted === 'none' ? null : sandbox.spec();
       const spec = box && { ...box, network, login };
       const isLimited = network !== 'allow' && wanted !== 'none';
-      return spec ?? (mayGoWithout(wanted, harness) && !isLimited ? null : undefined);
+      return spec ?? (mayGoWithout({ wanted, harness, isLocal }) && !isLimited ? null : undefined);
     },
   };
 }

@@ -37,7 +37,7 @@ import { assertGlobs } from './globs.ts';
 import { assertSchema } from './output-schema.ts';
 import type { Enclosing } from './enclosing.ts';
 import { pathToEnd, runStates } from './state.ts';
-import type { RunFilter, RunRow, RunStore } from './store.ts';
+import type { Caller, RunFilter, RunRow, RunStore } from './store.ts';
 
 /** What an end of a run says. */
 export type Ending = Pick<RunRow, 'stop_reason' | 'error'> & { status: TerminalStatus };
@@ -108,7 +108,7 @@ export function createRuns(needs: Needs) {
 
   const toRun = (row: RunRow): Run => {
     const { key: _k, text: _t, changes: _c, structured_output: _o, ...more } = row;
-    const { spool_offset: _s, runner: _r, cancel_requested_at: _q, api_key_id: _a, ...run } = more;
+    const { spool_offset: _s, runner: _r, cancel_requested_at: _q, api_key_id: _a, is_local: _l, ...run } = more;
     return { ...run, run_id: row.id, pending_input: row.status === 'awaiting_input' ? inputs.pending(row.id) : [] };
   };
 
@@ -209,7 +209,7 @@ export function createRuns(needs: Needs) {
     },
 
     /** Accepts a run; the supervisor does the rest. */
-    create(tx: Tx, organization: string, body: RunCreate, api_key_id: string | null): RunAccepted {
+    create(tx: Tx, organization: string, body: RunCreate, caller: Caller): RunAccepted {
       const targets = (['session_id', 'workspace_id', 'project_id'] as const).filter(
         (name) => body[name] !== undefined,
       );
@@ -225,7 +225,7 @@ export function createRuns(needs: Needs) {
       const { harness, model, agent_id, agent_revision } = resolved;
       assertSchema(body.output_schema);
       const sandbox = body.sandbox ?? 'auto';
-      const network = enclosing.admit(sandbox, body.network, harness);
+      const network = enclosing.admit({ wanted: sandbox, network: body.network, harness, isLocal: caller.is_local });
       assertGlobs(body.artifacts ?? []);
       const billing_mode = billing.modeOf(harness, resolved.model, body.billing_mode);
       const limits = billing.limitsOf(organization, harness, billing_mode, resolved.limits);
@@ -289,7 +289,7 @@ export function createRuns(needs: Needs) {
         spool_offset: 0,
         runner: null,
         cancel_requested_at: null,
-        api_key_id,
+        ...caller,
         created_at: at,
         updated_at: at,
       };

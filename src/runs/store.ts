@@ -8,8 +8,16 @@ export interface RunnerRef extends ProcessIdentity {
   nonce: string;
 }
 
+/** Who asked for a run. */
+export interface Caller {
+  /** When it was an API key. */
+  api_key_id: string | null;
+  /** Whether it was the user of this machine, with the local session. */
+  is_local: boolean;
+}
+
 /** A run as it is stored: what the wire has, its result, and what only the daemon knows. */
-export interface RunRow extends Omit<Run, 'run_id' | 'pending_input'> {
+export interface RunRow extends Omit<Run, 'run_id' | 'pending_input'>, Caller {
   key: number;
   text: string | null;
   changes: Changes;
@@ -18,8 +26,6 @@ export interface RunRow extends Omit<Run, 'run_id' | 'pending_input'> {
   spool_offset: number;
   runner: RunnerRef | null;
   cancel_requested_at: string | null;
-  /** Who asked for it, when that was an API key. */
-  api_key_id: string | null;
 }
 
 const read = reader<RunRow>({
@@ -39,6 +45,7 @@ const read = reader<RunRow>({
     'structured_output',
     'artifacts',
   ],
+  flags: ['is_local'],
 });
 const toRow = (row: object | undefined): RunRow | undefined => row && read(row as never);
 

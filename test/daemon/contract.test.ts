@@ -449,6 +449,27 @@ describe('every reply is what its row says', () => {
     expect(models.data.length <= 1).toBe(true);
   });
 
+  test('what belongs to one organization is not there for another, whatever is asked of it', async () => {
+    const { body: me } = await call('getMe');
+    const inside = { 'x-organization-id': me.organization.id };
+    const { body: other } = await scene.call('POST', '/v1/organizations', { name: 'Elsewhere' });
+    const outside = { 'x-organization-id': other.id };
+    const reads = rows.filter(
+      ([id, { method, path }]) => method === 'GET' && path.includes('{') && !/Organization|Member/.test(id),
+    );
+    const seen: Record<string, unknown> = {};
+    for (const [id, { path }] of reads) {
+      const url = path.replace(/\{(\w+)\}/g, (_, name: string) => ids[name]!);
+      const query = id === 'readFile' ? '?path=a' : '';
+      const { status, body } = await scene.call('GET', url + query, undefined, outside);
+      seen[id] = [status, body?.error.code];
+    }
+    scene.app.db.write(() => scene.app.db.run('DELETE FROM memberships WHERE organization_id = ?', [other.id]));
+    expect(reads.length).toBeGreaterThan(20);
+    expect(seen).toEqual(Object.fromEntries(reads.map(([id]) => [id, [404, 'not_found']])));
+    expect((await scene.call('GET', `/v1/projects/${ids.project_id}`, undefined, inside)).status).toBe(200);
+  });
+
   test('no operation was left out', () => {
     expect([...seen.keys()].toSorted()).toEqual(rows.map(([id]) => id).toSorted());
   });
