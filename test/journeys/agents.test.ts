@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { connect, createServer } from 'node:net';
 import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -39,6 +39,19 @@ const scenario: Scenario = {
         { text: 'Edited.' },
       ],
     },
+    ...([{}, { escalated: true as const }] as const).map((how, index) => ({
+      when: ['EVERYTHING', 'ESCALATED'][index]!,
+      steps: [
+        {
+          text: 'Looking.',
+          calls: [{ do: 'shell' as const, command: 'cat old.txt; touch ../escaped; echo ran > mark', ...how }],
+        },
+        // Some edit only what they have read.
+        { text: 'Reading.', calls: [{ do: 'read' as const, path: 'old.txt' }] },
+        { text: 'Editing.', calls: [{ do: 'edit' as const, path: 'old.txt', old: 'before', new: 'after' }] },
+        { text: 'Everything is done.' },
+      ],
+    })),
     { when: 'SLOW', steps: [{ text: 'Working on it for a long time.', hang: true }] },
     {
       when: 'COMMAND',
@@ -111,6 +124,59 @@ describe.each(realAgents.filter(({ id }) => wanted.includes(id)))('$id', { timeo
     expect(readFileSync(join(place.workspace, 'hello.txt'), 'utf8')).toBe('hello from the fake model\n');
     expect(gone(place, runner)).toEqual([]);
   });
+
+  // What a run through the API is: enclosed, paid by our key, with the daemon's own gateway.
+  test.for(isLong || process.env.AGENTS ? (['full', 'accept_edits', 'ask'] as const) : [])(
+    'runs a command and edits a file in a sandbox through our gateway; permissions: %s',
+    async (permission_mode, { skip }) => {
+      if (missing) skip(missing);
+      if (noSandbox) skip('There is no sandbox here.');
+      const harness = known.launch(agent.id);
+      const [way] = agent.providers;
+      if (!harness || !way) throw new Error('It is not told where to call.');
+      await using place = new Place();
+      writeFileSync(join(place.workspace, 'old.txt'), 'before\n');
+      const provider = { id: way.kind, kind: way.kind, base_url: model.url, key: 'sk-the-provider', models: {} };
+      const runner = place.start({
+        // Codex asks for what its model wants to do outside of its own sandbox, which does not start in ours.
+        ...place.spec(permission_mode === 'ask' ? 'ESCALATED please' : 'EVERYTHING please'),
+        harness,
+        model: way.model,
+        gateway: { key: 'the-key-of-the-run', provider, model: way.model },
+        sandbox: sandboxSpec({ hidden: [join(place.root, 'data')] }),
+        env: { PATH: `${dirname(process.execPath)}:/usr/bin:/bin`, LANG: 'C.UTF-8', HOME: join(place.root, 'home') },
+        permission_mode,
+        on_input: 'ask',
+      });
+      const answered = new Set<string>();
+      await until(
+        () => {
+          for (const { request } of runner.records().filter((one) => one.record === 'input')) {
+            const yes = request.options.find(({ kind }) => kind === 'allow_once');
+            if (!yes || answered.has(request.id)) continue;
+            answered.add(request.id);
+            void runner.say({ command: 'answer', request_id: request.id, answer: { option_id: yes.id } });
+          }
+          return runner.find('final');
+        },
+        'end',
+        150_000,
+      );
+      const final = await runner.final(10_000);
+      const inside = (name: string) => readFileSync(join(place.workspace, name), 'utf8');
+      expect({ ...final, errors: runner.events('log') }).toMatchObject({
+        status: 'completed',
+        text: 'Everything is done.',
+      });
+      expect([inside('old.txt'), inside('mark')]).toEqual(['after\n', 'ran\n']);
+      expect(existsSync(join(place.root, 'escaped'))).toBe(false);
+      // With edits accepted it is the agent's own matter what else it asks.
+      const asks = permission_mode === 'accept_edits' ? answered.size > 0 : permission_mode === 'ask';
+      expect(answered.size > 0).toBe(asks);
+      expect(gone(place, runner)).toEqual([]);
+      console.log(`${agent.id}, ${permission_mode}: asked ${answered.size} times`);
+    },
+  );
 
   test('writes a file', async ({ skip }) => {
     if (missing) skip(missing);

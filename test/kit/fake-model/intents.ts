@@ -82,6 +82,8 @@ export function callFor(intent: Intent, asked: Asked): Call | null {
     else if (/^(content|contents|file_text|text)$/i.test(key) && 'content' in intent) args[key] = intent.content;
     else if (/^(old(_?(string|str|text))?|search)$/i.test(key) && 'old' in intent) args[key] = intent.old;
     else if (/^(new(_?(string|str|text))?|replace)$/i.test(key) && 'new' in intent) args[key] = intent.new;
+    else if (key === 'sandbox_permissions' && 'escalated' in intent) args[key] = 'require_escalated';
+    else if (key === 'justification' && 'escalated' in intent) args[key] = 'May this be?';
     else if (/^(command|cmd)$/i.test(key)) {
       const command = inShell(intent, path);
       args[key] = schema.type === 'array' ? ['bash', '-lc', command] : command;

@@ -39,7 +39,7 @@ export type Intent =
   | { do: 'write'; path: string; content: string }
   | { do: 'edit'; path: string; old: string; new: string }
   | { do: 'read'; path: string }
-  | { do: 'shell'; command: string };
+  | { do: 'shell'; command: string; escalated?: true };
 
 /** A tool that an agent offers. `custom` tools take free text instead of arguments. */
 export interface Tool {
