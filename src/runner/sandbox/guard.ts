@@ -10,6 +10,8 @@ export const guardedPaths = [
   '.git/hooks',
   '.git/config',
   '.git/info/attributes',
+  '.git/commondir',
+  '.git/config.worktree',
   '.gitmodules',
   '.claude/settings.json',
   '.claude/settings.local.json',
@@ -18,6 +20,9 @@ export const guardedPaths = [
   '.vscode',
   '.idea',
 ] as const;
+
+/** Nothing may stand at these in place of what is not there: git would take it for a file of its own, and fail or complain. */
+const unplaceable: readonly string[] = ['.git/commondir', '.git/config.worktree'];
 
 /** What of a workspace is to be guarded. */
 export interface Guard {
@@ -58,9 +63,9 @@ const isEmpty = (folder: string): boolean => {
 };
 
 /**
- * Looks at a workspace (absolute path) and says what closes the guarded paths in it. Three things stay open: what is below a
+ * Looks at a workspace (absolute path) and says what closes the guarded paths in it. Four things stay open: what is below a
  * `.git` that is not there, for an agent may make a repository; a workspace in which there is nothing, for many tools begin
- * only in an empty folder; and what leads through a link. Where `.git` is a file, that file is closed.
+ * only in an empty folder; what leads through a link; and where git bears no placeholder. Where `.git` is a file, that file is closed.
  */
 export function guardOf(workspace: string, paths: readonly string[] = guardedPaths): Guard {
   const guard: Guard = { mounts: [], placeholders: [], open: [] };
@@ -77,7 +82,8 @@ export function guardOf(workspace: string, paths: readonly string[] = guardedPat
       const path = join(workspace, relative);
       const isLast = index === parts.length - 1;
       const kind = kindOf(path);
-      if (kind === 'link' || (kind === 'absent' && relative === '.git')) {
+      const isUnplaceable = relative === '.git' || unplaceable.includes(relative);
+      if (kind === 'link' || (kind === 'absent' && isUnplaceable)) {
         leave(guarded);
         break;
       }
@@ -150,7 +156,8 @@ function canRun(workspace: string, guarded: string): boolean {
   const path = join(workspace, guarded);
   try {
     if (guarded === '.git/hooks') return readdirSync(path).some((name) => !name.endsWith('.sample'));
-    if (guarded === '.git/config') return commands.test(readFileSync(path, 'utf8'));
+    if (guarded === '.git/config' || guarded === '.git/config.worktree')
+      return commands.test(readFileSync(path, 'utf8'));
   } catch {
     return false;
   }

@@ -245,6 +245,18 @@ test.skipIf(noSandbox)('the environment is the run’s, with a home of its own',
   expect(env).toMatchObject({ HOME: place.session, TMPDIR: '/tmp' });
 });
 
+test.skipIf(noSandbox)('what git reads as its own is closed where it is, and named where it came to be', async () => {
+  await using place = new Machine();
+  writeFileSync(join(place.workspace, '.git/config.worktree'), '');
+  const script =
+    'git status >/dev/null && echo works; echo > .git/config.worktree || echo closed; echo . > .git/commondir';
+  const { output, runner } = await place.inside(script);
+  expect(output).toMatch(/^works\n[^]*closed\n$/);
+  expect(runner.events('log').map(({ text }) => text)).toEqual([
+    expect.stringMatching(/^This run made .git\/commondir:/),
+  ]);
+});
+
 test.skipIf(noSandbox)('an empty workspace stays empty, and what could run later is named', async () => {
   await using place = new Place();
   const script = `ls -A; git init -q; git config alias.x y; mkdir -p .vscode; echo {} > .vscode/tasks.json`;
@@ -369,8 +381,9 @@ describe('the guard of a workspace', () => {
     mkdirSync(join(place.workspace, '.vscode'));
     const before = list(place.workspace);
     const guard = guardOf(place.workspace);
-    expect(guard.open).toEqual([]);
-    expect(guard.mounts.filter(({ kind }) => kind === 'read')).toHaveLength(guardedPaths.length);
+    const watched = ['.git/commondir', '.git/config.worktree'];
+    expect(guard.open.map(({ path }) => path)).toEqual(watched);
+    expect(guard.mounts.filter(({ kind }) => kind === 'read')).toHaveLength(guardedPaths.length - watched.length);
     const placed = place_(guard.placeholders, place);
     expect(list(place.workspace)).toEqual(
       [...before, '.claude', '.codex', '.gitmodules', '.idea', '.mcp.json'].toSorted(),
@@ -395,7 +408,7 @@ describe('the guard of a workspace', () => {
     symlinkSync(join(place.home, '.ssh'), join(place.workspace, '.vscode'));
     linkSync(join(place.workspace, 'file'), join(place.workspace, '.mcp.json'));
     const guard = guardOf(place.workspace);
-    expect(guard.open.map(({ path }) => path)).toEqual(['.vscode']);
+    expect(guard.open.map(({ path }) => path)).toEqual(['.git/commondir', '.git/config.worktree', '.vscode']);
     expect(guard.mounts.map(({ path }) => path)).not.toContain(join(place.workspace, '.vscode'));
   });
 
