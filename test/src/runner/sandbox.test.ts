@@ -249,9 +249,9 @@ test.skipIf(noSandbox)('what git reads as its own is closed where it is, and nam
   await using place = new Machine();
   writeFileSync(join(place.workspace, '.git/config.worktree'), '');
   const script =
-    'git status >/dev/null && echo works; echo > .git/config.worktree || echo closed; echo . > .git/commondir';
+    'git status >/dev/null && echo works; (echo > .git/config.worktree) 2>/dev/null || echo closed; echo . > .git/commondir';
   const { output, runner } = await place.inside(script);
-  expect(output).toMatch(/^works\n[^]*closed\n$/);
+  expect(output).toBe('works\nclosed\n');
   expect(runner.events('log').map(({ text }) => text)).toEqual([
     expect.stringMatching(/^This run made .git\/commondir:/),
   ]);
