@@ -132,13 +132,13 @@ const nameOf = (path: string): string => path.slice(path.lastIndexOf('/') + 1);
 
 test('each secret lies in its own file, if in any', () => {
   writeFileSync(
-    join(scene.home.runtime, 'control'),
+    join(scene.home.state, 'control'),
     secrets.map(({ value }) => value.toString('latin1')).join(' '),
     'latin1',
   );
   const found = filesIn(dirname(scene.home.data)).map((path) => [path, within(readFileSync(path))] as const);
   const expected = secrets.flatMap(({ name, at }) => at.map((path) => [path, [name]]));
-  const control = [join(scene.home.runtime, 'control'), secrets.map(({ name }) => name)];
+  const control = [join(scene.home.state, 'control'), secrets.map(({ name }) => name)];
   const holders = found.filter(([, names]) => names.length > 0);
   expect(Object.fromEntries(holders)).toEqual(Object.fromEntries([...expected, control]));
 });
