@@ -35,7 +35,7 @@ export const LoginSettings = Type.Object(
 
 /** Where the package managers of the usual languages read from. */
 const packageHosts = [
-  'registry.npmjs.org',
+  '*.npmjs.org',
   'registry.yarnpkg.com',
   'pypi.org',
   'files.pythonhosted.org',

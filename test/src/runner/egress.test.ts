@@ -79,7 +79,7 @@ describe('what lies at an address', () => {
     expect(isReachable('general', 'example.com', '1.1.1.1')).toBe(true);
     expect(isReachable('general', 'example.com', '10.0.0.1')).toBe(false);
     expect(isReachable('named', 'git.corp', '10.0.0.1')).toBe(true);
-    expect(isReachable('named', 'registry.npmjs.org', '127.0.0.1')).toBe(false);
+    expect(isReachable('named', 'packages.example', '127.0.0.1')).toBe(false);
     expect(isReachable('named', 'localhost', '127.0.0.1')).toBe(true);
     expect(isReachable('named', 'localhost', '169.254.169.254')).toBe(false);
     expect(isReachable('named', '169.254.169.254', '169.254.169.254')).toBe(true);
