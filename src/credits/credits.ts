@@ -38,16 +38,23 @@ export function createCredits({ db, clock, isPrepaid, usualHold, low, announce }
     kind: CreditEntry['kind'],
     amount: bigint,
     { run_id = null, note = null }: { run_id?: string | null; note?: string | null },
-  ): string => {
+  ): CreditEntry => {
     const { balance, held } = store.account(organization_id);
     const after = {
       balance: kind === 'grant' ? balance + amount : kind === 'charge' ? balance - amount : balance,
       held: kind === 'hold' ? held + amount : kind === 'release' ? held - amount : held,
     };
-    const id = clock.id();
-    const created_at = iso(clock.now());
-    store.add({ id, organization_id, kind, amount_micro_usd: String(amount), run_id, note, created_at }, after);
-    return id;
+    const entry = {
+      id: clock.id(),
+      organization_id,
+      kind,
+      amount_micro_usd: String(amount),
+      run_id,
+      note,
+      created_at: iso(clock.now()),
+    };
+    store.add(entry, after);
+    return { ...entry, balance_after_micro_usd: String(after.balance), held_after_micro_usd: String(after.held) };
   };
 
   return {
@@ -59,12 +66,8 @@ export function createCredits({ db, clock, isPrepaid, usualHold, low, announce }
       toPage(store.list(organization, paging.after, paging.limit + 1), paging, ({ key: _key, ...entry }) => entry),
 
     /** Adds to the balance. */
-    grant(_tx: Tx, organization: string, { amount_micro_usd, note = null }: CreditGrant): CreditEntry {
-      const id = write(organization, 'grant', BigInt(amount_micro_usd), { note });
-      const { key: _key, ...entry } = store.list(organization, null, 1)[0]!;
-      if (entry.id !== id) throw new Error('The newest entry is another one.');
-      return entry;
-    },
+    grant: (_tx: Tx, organization: string, { amount_micro_usd, note = null }: CreditGrant): CreditEntry =>
+      write(organization, 'grant', BigInt(amount_micro_usd), { note }),
 
     /** The cost limit of a managed run that names none, in micro-USD; null where runs are not paid ahead. */
     limitOf: (organization: string): string | null => (isPrepaid(organization) ? String(usualHold) : null),
