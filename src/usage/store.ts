@@ -48,24 +48,30 @@ const whose = ({
   billing_mode: more.billing_mode,
 });
 
-/** The sums over calls; a cost is null when one of them is unknown. */
-export interface Sums {
+/** The calls that were summed, and their tokens. */
+interface TokenSums {
   calls: number;
   input_tokens: number;
   cached_input_tokens: number;
   cache_write_tokens: number;
   output_tokens: number;
   reasoning_tokens: number;
-  /** Millionths of a dollar, as text: what a number cannot hold is held. */
-  cost_micro_usd: string | null;
   is_estimated: number;
 }
 
-const sums = `count(*) AS calls, coalesce(sum(input_tokens), 0) AS input_tokens,
+/** The sums over a run's calls; the cost is null when one of them is unknown. */
+export interface Sums extends TokenSums {
+  /** Millionths of a dollar, as text: what a number cannot hold is held. */
+  cost_micro_usd: string | null;
+}
+
+/** What every sum over calls has. */
+const tokenSums = `count(*) AS calls, coalesce(sum(input_tokens), 0) AS input_tokens,
   coalesce(sum(cached_input_tokens), 0) AS cached_input_tokens, coalesce(sum(cache_write_tokens), 0) AS cache_write_tokens,
   coalesce(sum(output_tokens), 0) AS output_tokens, coalesce(sum(reasoning_tokens), 0) AS reasoning_tokens,
-  CASE WHEN count(*) = count(cost_micro_usd) THEN CAST(sum(cost_micro_usd) AS TEXT) END AS cost_micro_usd,
   coalesce(max(cost_source = 'estimated'), 0) AS is_estimated`;
+const sums = `${tokenSums},
+  CASE WHEN count(*) = count(cost_micro_usd) THEN CAST(sum(cost_micro_usd) AS TEXT) END AS cost_micro_usd`;
 
 export const createStore = (db: Db) => ({
   /** False when the run has had this call. */
@@ -124,16 +130,9 @@ const columns = {
 /** The column that a group is read from; both tables call it the same. */
 export const columnOf = (group: UsageGroup): string => columns[group];
 
-interface CallSums {
-  calls: number;
+interface CallSums extends TokenSums {
   priced: number;
-  estimated: number;
   cost: string;
-  input_tokens: number;
-  cached_input_tokens: number;
-  cache_write_tokens: number;
-  output_tokens: number;
-  reasoning_tokens: number;
 }
 interface RunSums {
   runs: number;
@@ -145,7 +144,7 @@ interface RunSums {
 const noCalls: CallSums = {
   calls: 0,
   priced: 0,
-  estimated: 0,
+  is_estimated: 0,
   cost: '0',
   input_tokens: 0,
   cached_input_tokens: 0,
@@ -155,10 +154,8 @@ const noCalls: CallSums = {
 };
 const noRuns: RunSums = { runs: 0, turns: 0, tool_calls: 0, duration_ms: 0 };
 
-const callSums = `count(*) AS calls, count(cost_micro_usd) AS priced, coalesce(max(cost_source = 'estimated'), 0) AS estimated,
-  CAST(coalesce(sum(cost_micro_usd), 0) AS TEXT) AS cost, coalesce(sum(input_tokens), 0) AS input_tokens,
-  coalesce(sum(cached_input_tokens), 0) AS cached_input_tokens, coalesce(sum(cache_write_tokens), 0) AS cache_write_tokens,
-  coalesce(sum(output_tokens), 0) AS output_tokens, coalesce(sum(reasoning_tokens), 0) AS reasoning_tokens`;
+const callSums = `${tokenSums}, count(cost_micro_usd) AS priced,
+  CAST(coalesce(sum(cost_micro_usd), 0) AS TEXT) AS cost`;
 const runSums = `count(*) AS runs, coalesce(sum(turns), 0) AS turns, coalesce(sum(tool_calls), 0) AS tool_calls,
   coalesce(sum(duration_ms), 0) AS duration_ms`;
 
@@ -207,6 +204,6 @@ function figuresOf(call: CallSums, { runs, turns, tool_calls, duration_ms }: Run
     tool_calls,
     duration_ms,
     cost_micro_usd: unknown ? null : call.cost,
-    cost_source: unknown ? 'unknown' : call.estimated ? 'estimated' : 'reported',
+    cost_source: unknown ? 'unknown' : call.is_estimated ? 'estimated' : 'reported',
   };
 }

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { UsageRow } from '../../src/api/usage-report.ts';
 import { iso } from '../../src/base/clock.ts';
 import { openApp, type TestApp } from '../kit/app.ts';
 import { createTestClock } from '../kit/clock.ts';
@@ -87,6 +88,8 @@ describe('usage', () => {
     // Three days, two projects, and three models: the two that were called and the one that the runs named.
     expect(whole.data).toHaveLength(18);
     expect(whole.data[0].group).toEqual({ model: 'even', project: 'a' });
+    // What it is grouped by is said in `group` alone.
+    expect(Object.keys(whole.data[0]).toSorted()).toEqual(Object.keys(UsageRow.properties).toSorted());
     expect(whole.data.reduce((sum: number, row: { calls: number }) => sum + row.calls, 0)).toBe(72);
     for (const limit of [1, 3, 5]) {
       const rows: unknown[] = [];
